@@ -13,6 +13,7 @@
 //! The body holds blocks of [tables](crate::table), whose rows are described in [`rows`], and payload. Header and record
 //! are there twice, so that no single damaged place hides a takeover.
 
+pub mod part;
 pub mod rows;
 
 use fieldstone_core::{Code, Error, Result};

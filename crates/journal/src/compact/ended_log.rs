@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::flush_part::FlushPart;
-use fieldstone_format::log::{CommitRecord, Decision, FrameInfo, HEAD, Section};
+use fieldstone_format::log::{CommitRecord, Decision, FrameInfo, HEAD, LogHeader, Section};
 use fieldstone_format::origin::{EntryOrigin, OriginRank};
 use fieldstone_format::takeover::rows::Ended;
 use fieldstone_format::{Id, schema_extension};
 
 use crate::medium::Inspect;
-use crate::snapshot::SnapshotLog;
+use crate::snapshot::{Snapshot, SnapshotLog};
 
 /// A commit of a log that is taken over.
 #[derive(Debug)]
@@ -68,7 +68,12 @@ pub struct EndedLog {
 
 impl EndedLog {
     /// Reads all commits of a log, and compares every byte of them with its checksum (R19).
-    pub fn read(inspect: &dyn Inspect, log: &Arc<SnapshotLog>, how: Ended) -> Result<EndedLog> {
+    pub fn read(
+        inspect: &dyn Inspect,
+        snapshot: &Snapshot,
+        log: &Arc<SnapshotLog>,
+        how: Ended,
+    ) -> Result<EndedLog> {
         let (mut commits, mut damage) = (Vec::new(), None);
         inspect.check(log, &mut |ends, outcome| match outcome {
             Ok(record) => commits.push(LogCommit::new(&ends, record)),
@@ -76,7 +81,8 @@ impl EndedLog {
         })?;
         damage.map_or(Ok(()), Err)?;
         inspect.check_header(log)?;
-        for (number, length) in &log.record.data_logs {
+        let is_given_up = |number: u32| snapshot.accepted.has_file(log.writer, number);
+        for (number, length) in log.record.data_logs.iter().filter(|(number, _)| !is_given_up(*number)) {
             inspect.check_data(log.writer, *number, *length)?;
         }
         let is_whole = commits.iter().map(|commit| commit.sequence).eq(1..=log.record.sequence);
@@ -100,4 +106,13 @@ impl EndedLog {
     pub fn bytes(&self) -> u64 {
         self.log.ends.end()
     }
+}
+
+/// A log that ended before its first commit.
+#[derive(Debug)]
+pub struct EmptyLog {
+    pub writer: Id,
+    pub how: Ended,
+    /// Its header, as far as it was written.
+    pub header: LogHeader,
 }

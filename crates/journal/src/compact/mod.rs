@@ -11,6 +11,7 @@
 //! ```text
 //! inputs     which logs and takeovers; their commits, read and checked
 //! payload    bytes of small flushes, copied into a data log
+//! part       how far that has come, for whoever goes on if the maker dies
 //! tables     the small tables, in memory
 //! commits    commits and side records, merged row by row
 //! endings    transactions that have ended: sealed, and later forgotten
@@ -44,6 +45,7 @@ mod ended_log;
 mod endings;
 mod entries;
 mod inputs;
+mod part;
 mod payload;
 mod tables;
 
@@ -58,8 +60,10 @@ use fieldstone_format::takeover::{Maker, TakeoverHeader, TakeoverRecord, Takeove
 
 use self::commits::{CommitNumbers, write_side};
 use self::entries::EntryMerge;
+use self::inputs::Inputs;
 pub use self::inputs::LeftLog;
-pub(crate) use self::inputs::{Inputs, choose};
+pub(crate) use self::inputs::{Chooser, choose, living_names};
+use self::part::Progress;
 use self::payload::Payload;
 use self::tables::SmallTables;
 use crate::identity::random_id;
@@ -68,6 +72,9 @@ use crate::medium::posix::{LinkOutcome, TakeoverFile};
 
 /// How long files stay that a takeover replaced, nanoseconds.
 pub const GRACE: u64 = 3_600_000_000_000;
+
+/// Bytes of payload after which a maker notes how far it has come (R67).
+pub const PART_EVERY: u64 = 64 << 20;
 
 /// Ended logs of a user from which on a writer that closes may take them over (R32).
 pub const CLOSING_LOGS: usize = 32;
@@ -87,7 +94,15 @@ impl CompactOptions {
             max_bytes: Some(CLOSING_LOG_BYTES),
             max_merge: Some(CLOSING_BYTES),
             grace: CLOSING_GRACE,
+            part_every: PART_EVERY,
         }
+    }
+}
+
+impl CompactOptions {
+    /// Whether a log may be taken over.
+    fn asks(&self, writer: Id) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&writer))
     }
 }
 
@@ -102,11 +117,13 @@ pub struct CompactOptions {
     pub max_merge: Option<u64>,
     /// How long replaced files stay, nanoseconds; 0 only where nobody else has the store open.
     pub grace: u64,
+    /// Bytes of payload after which a maker notes how far it has come.
+    pub part_every: u64,
 }
 
 impl Default for CompactOptions {
     fn default() -> CompactOptions {
-        CompactOptions { only: None, max_bytes: None, max_merge: None, grace: GRACE }
+        CompactOptions { only: None, max_bytes: None, max_merge: None, grace: GRACE, part_every: PART_EVERY }
     }
 }
 
@@ -136,46 +153,65 @@ pub struct CompactReport {
     pub left: Vec<LeftLog>,
 }
 
-/// Makes one takeover; `false` where another maker was first.
+/// The outcome of making a takeover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It counts.
+    Done,
+    /// Another maker took its number: its payload may be there, as that of this id.
+    Late(Id),
+}
+
+/// Makes one takeover, with what a maker of the same inputs has left that is gone.
 pub(crate) fn make(
     env: &Env,
     medium: &dyn Medium,
     inputs: &Inputs,
+    part_every: u64,
     each: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<bool> {
+) -> Result<Made> {
+    let files = medium.files().ok_or_else(|| Error::internal("a takeover is made outside of a folder"))?;
     let id = random_id(env);
-    let mut header = header(env, inputs, id)?;
-    let mut payload = Payload::copy(inputs, medium, id)?;
-    let written = write(env, medium, inputs, &mut header, &mut payload, each);
-    let named = written.map(|file| (file.link(&header.owner.name(), header.number), file));
+    let mut header = header(env, inputs, id);
+    // R67: this name comes before the data log, and goes after it.
+    let mut file = TakeoverFile::create(files, id, header.encode().len())?;
+    let adopted = inputs.part.as_ref().map(|part| files.adopt(part, id)).transpose()?.flatten();
+    let mut progress = Progress::new(env, files, inputs, id, part_every);
+    let mut payload = Payload::copy(inputs, medium, id, adopted, &mut progress).inspect_err(|_| {
+        // The first error says more than what this may add.
+        let _ = progress.end();
+    })?;
+    let written = write(env, medium, inputs, (&mut header, &mut file), &mut payload, each);
+    let named = written.map(|()| file.link(&header.owner.name(), header.number));
     // Once the takeover may have its name, its data log stays, whatever happens.
     let outcome = match named {
-        Ok((LinkOutcome::Own, file)) => return file.sync_name().map(|()| true),
-        Ok((LinkOutcome::Unsure(error), _)) => return Err(error),
-        Ok((LinkOutcome::Others, _)) => Ok(false),
-        Ok((LinkOutcome::Failed(error), _)) | Err(error) => Err(error),
+        Ok(LinkOutcome::Own) => {
+            file.sync_name()?;
+            return progress.end().map(|()| Made::Done);
+        }
+        Ok(LinkOutcome::Unsure(error)) => return Err(error),
+        Ok(LinkOutcome::Others) if progress.is_noted() => {
+            payload.keep();
+            return Ok(Made::Late(id));
+        }
+        Ok(LinkOutcome::Others) => Ok(Made::Late(id)),
+        Ok(LinkOutcome::Failed(error)) | Err(error) => Err(error),
     };
     payload.give_up(medium, id);
+    let _ = progress.end();
     outcome
 }
 
-fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
+fn header(env: &Env, inputs: &Inputs, id: Id) -> TakeoverHeader {
     let who = &env.identity;
-    // A handle that was opened before the store was there does not know which one it is: its logs do.
-    let of_log = inputs.logs.first().map(|ended| &ended.log.header);
-    let first = of_log.map(|header| (header.store, header.schema.clone())).or_else(|| {
-        let older = inputs.takeovers.last()?;
-        Some((older.header.store, older.header.schema.clone()))
-    });
-    let (store, schema) = first.ok_or_else(|| Error::internal("a takeover of no log is made"))?;
     let older = inputs.takeovers.iter().map(|takeover| takeover.number());
     let before = inputs.takeovers.iter().flat_map(|takeover| takeover.header.replaced.iter().copied());
     let mut replaced: Vec<u64> = older.chain(before).collect();
     replaced.sort_unstable();
     replaced.dedup();
-    Ok(TakeoverHeader {
+    TakeoverHeader {
         id,
-        store,
+        store: inputs.store.0,
         number: inputs.number,
         created: env.clock.now(),
         newest: 0,
@@ -194,37 +230,34 @@ fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
         purge: false,
         live: inputs.live.clone(),
         replaced,
-        schema,
-    })
+        schema: inputs.store.1.clone(),
+    }
 }
 
-/// Writes all tables of a takeover, durably, into a file that has no name yet.
+/// Writes all tables of a takeover, durably, into its file, which does not count yet.
 fn write(
     env: &Env,
     medium: &dyn Medium,
     inputs: &Inputs,
-    header: &mut TakeoverHeader,
+    (header, file): (&mut TakeoverHeader, &mut TakeoverFile),
     payload: &mut Payload,
     each: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<TakeoverFile> {
-    let files = medium.files().ok_or_else(|| Error::internal("a takeover is made outside of a folder"))?;
+) -> Result<()> {
     let small = SmallTables::gather(inputs, medium, env.clock.now())?;
     header.newest = small.newest;
-    let mut file = TakeoverFile::create(files, header.id, header.encode().len())?;
     let mut record = TakeoverRecord::default();
     let mut add = |table: TakeoverTable, reference: Option<TableRef>| {
         record.tables.extend(reference.map(|reference| (table, reference)));
     };
-    let (numbers, commits) = CommitNumbers::write(inputs, &mut file)?;
+    let (numbers, commits) = CommitNumbers::write(inputs, file)?;
     add(TakeoverTable::Commits, commits);
     let mut merge = EntryMerge::new(inputs, &numbers, payload, small.numbers())?;
-    add(TakeoverTable::Entries, merge.write(&mut file, each)?);
-    merge.write_summaries(&mut file)?.into_iter().for_each(|(table, reference)| add(table, reference));
-    add(TakeoverTable::Side, write_side(inputs, &numbers, medium, &mut file)?);
-    small.write(&mut file, &mut add)?;
+    add(TakeoverTable::Entries, merge.write(file, each)?);
+    merge.write_summaries(file)?.into_iter().for_each(|(table, reference)| add(table, reference));
+    add(TakeoverTable::Side, write_side(inputs, &numbers, medium, file)?);
+    small.write(file, &mut add)?;
     (record.removals, record.bytes) = (merge.removals, merge.bytes);
     record.tables.sort_unstable_by_key(|(table, _)| *table);
     record.data_logs = payload.finish()?;
-    file.finish(header, &record)?;
-    Ok(file)
+    file.finish(header, &record)
 }

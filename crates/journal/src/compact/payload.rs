@@ -7,6 +7,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::{Id, data};
 
 use super::inputs::Inputs;
+use super::part::Progress;
 use crate::medium::{DataWriter, Medium};
 
 /// Bytes copied at a time.
@@ -24,13 +25,24 @@ pub struct Payload {
     takeovers: Vec<Vec<(u32, u64)>>,
     /// The data log, where there is any payload.
     data: Option<Box<dyn DataWriter>>,
+    /// Bytes of the data log, its header among them, that have a place, and how many of them a maker before this one wrote.
+    placed: u64,
+    adopted: u64,
 }
 
 impl Payload {
-    /// Copies the payload of all inputs.
-    pub fn copy(inputs: &Inputs, medium: &dyn Medium, id: Id) -> Result<Payload> {
-        let mut payload = Payload::default();
-        match payload.copy_all(inputs, medium, id) {
+    /// Copies the payload of all inputs; `adopted`: the data log of a maker of the same inputs that is gone, and how many
+    /// bytes of it are there.
+    pub fn copy(
+        inputs: &Inputs,
+        medium: &dyn Medium,
+        id: Id,
+        adopted: Option<(Box<dyn DataWriter>, u64)>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Payload> {
+        let (data, adopted) = adopted.map_or((None, 0), |(data, length)| (Some(data), length));
+        let mut payload = Payload { data, adopted, placed: data::HEADER_LEN, ..Payload::default() };
+        match payload.copy_all(inputs, medium, id, progress) {
             Ok(()) => Ok(payload),
             Err(e) => {
                 payload.give_up(medium, id);
@@ -39,13 +51,22 @@ impl Payload {
         }
     }
 
-    fn copy_all(&mut self, inputs: &Inputs, medium: &dyn Medium, id: Id) -> Result<()> {
+    fn copy_all(
+        &mut self,
+        inputs: &Inputs,
+        medium: &dyn Medium,
+        id: Id,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        if self.adopted > 0 {
+            progress.note(DATA_LOG, self.adopted)?;
+        }
         for log in &inputs.logs {
             let mut places = Vec::new();
             for commit in &log.commits {
                 let (begin, length) = commit.payload;
                 if length > 0 {
-                    let at = self.copy_range(medium, id, (log.log.writer, 0), (begin, length))?;
+                    let at = self.copy_range(medium, id, (log.log.writer, 0), (begin, length), progress)?;
                     places.push((begin, begin + length, at));
                 }
             }
@@ -55,7 +76,8 @@ impl Payload {
             let mut places = Vec::new();
             for (number, length) in &takeover.record.data_logs {
                 let range = (data::HEADER_LEN, length.saturating_sub(data::HEADER_LEN));
-                places.push((*number, self.copy_range(medium, id, (takeover.header.id, *number), range)?));
+                let from = (takeover.header.id, *number);
+                places.push((*number, self.copy_range(medium, id, from, range, progress)?));
             }
             self.takeovers.push(places);
         }
@@ -69,19 +91,28 @@ impl Payload {
         id: Id,
         (writer, file): (Id, u32),
         (begin, length): (u64, u64),
+        progress: &mut Progress<'_>,
     ) -> Result<u64> {
         let data = match &mut self.data {
             Some(data) => data,
             none => none.insert(medium.data_log(id, DATA_LOG)?),
         };
-        let (mut first, mut copied) = (None, 0);
-        while copied < length || first.is_none() {
+        // The same inputs have the same places.
+        let first = self.placed;
+        let mut copied = self.adopted.saturating_sub(first).min(length);
+        while copied < length {
             let piece = medium.read_vec(writer, file, begin + copied, PIECE.min(length - copied))?;
-            let at = data.write(&piece)?;
-            first = first.or(Some(at));
+            if data.write(&piece)? != first + copied {
+                return Err(Error::internal("payload has another place than the maker before gave it"));
+            }
             copied += piece.len() as u64;
+            if progress.is_due(first + copied) {
+                sync(&mut **data)?;
+                progress.note(DATA_LOG, data.synced())?;
+            }
         }
-        first.ok_or_else(|| Error::internal("nothing was copied"))
+        self.placed = first + length;
+        Ok(first)
     }
 
     /// The new place of a byte in a frame of a log, by the number of the log among the inputs.
@@ -107,10 +138,13 @@ impl Payload {
     /// Makes all of it durable; the data log and its length, where there is one.
     pub fn finish(&mut self) -> Result<Vec<(u32, u64)>> {
         let Some(data) = &mut self.data else { return Ok(Vec::new()) };
-        let unsynced = data.unsynced()?;
-        unsynced.sync()?;
-        data.note_synced(unsynced.upto);
+        sync(&mut **data)?;
         Ok(vec![(data.number(), data.synced())])
+    }
+
+    /// Closes the data log, which stays for another takeover of the same inputs.
+    pub fn keep(self) {
+        drop(self.data);
     }
 
     /// Removes the copy: the takeover was not made.
@@ -119,8 +153,15 @@ impl Payload {
         drop(data);
         if let Some(files) = medium.files() {
             let path = format!("data/{}", data::file_name(id, DATA_LOG));
-            // A copy that stays costs room, and a purge gives it back.
-            let _ = files.remove_condemned(vec![path]);
+            // The name of the takeover goes next: nothing says afterwards whose copy it was.
+            let _ = files.remove_condemned(vec![path]).and_then(|_| files.sync_data());
         }
     }
+}
+
+fn sync(data: &mut dyn DataWriter) -> Result<()> {
+    let unsynced = data.unsynced()?;
+    unsynced.sync()?;
+    data.note_synced(unsynced.upto);
+    Ok(())
 }

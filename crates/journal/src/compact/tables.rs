@@ -1,13 +1,13 @@
 //! The small tables of a takeover, which fit into memory: logs, facts, attempts, transactions, the store's own records,
 //! flushes, condemned files. Of inputs that are takeovers their rows are carried over as they are (R15, R21, R23).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::bytes::Cursor;
-use fieldstone_format::log::{self, SideRecord};
+use fieldstone_format::log::{self, LogHeader, SideRecord};
 use fieldstone_format::owner::Owner;
 use fieldstone_format::table::{BlockSink, TableBuilder, TableRef};
 use fieldstone_format::takeover::TakeoverTable;
@@ -17,7 +17,7 @@ use fieldstone_format::takeover::rows::{
 };
 use fieldstone_format::{Id, crc, data, log_end, schema_extension};
 
-use super::ended_log::{EndedLog, LogCommit};
+use super::ended_log::{EmptyLog, EndedLog, LogCommit};
 use super::inputs::Inputs;
 use crate::medium::Medium;
 use crate::takeover::Takeover;
@@ -59,6 +59,7 @@ impl SmallTables {
                 tables.add_records(inputs.user, log, commit, medium)?;
             }
         }
+        inputs.empty.iter().for_each(|log| tables.add_empty(inputs.number, log));
         tables.number_facts();
         for (id, row) in &mut tables.transactions {
             if inputs.endings.seals(*id) {
@@ -139,12 +140,7 @@ impl SmallTables {
     fn add_log(&mut self, inputs: &Inputs, ended: &EndedLog, now: i64) {
         let (log, header) = (&ended.log, &ended.log.header);
         let writer = log.writer;
-        let facts = Facts {
-            host: header.host.clone(),
-            user: header.user.clone(),
-            program: header.program.clone(),
-            job: header.origin.job.clone(),
-        };
+        let facts = facts(header);
         let attempt = log.record.attempt.as_ref();
         if let Some(attempt) = attempt {
             self.add_attempt(&attempt.name, AttemptRow { began: attempt.began, writer });
@@ -180,6 +176,30 @@ impl SmallTables {
             }
             self.add_transactions(inputs, writer, commit);
         }
+    }
+
+    /// A log without a commit has a row all the same: it says that nothing of its writer counts (R65).
+    fn add_empty(&mut self, number: u64, log: &EmptyLog) {
+        let header = &log.header;
+        self.of_log.insert(log.writer, (facts(header), None));
+        let row = NameRow {
+            taken: number,
+            sequence: 0,
+            end: 0,
+            hash: 0,
+            stamp: 0,
+            time: 0,
+            began: 0,
+            created: header.created,
+            uid: header.uid,
+            process: header.process,
+            rank: header.origin.rank,
+            how: log.how,
+            facts: 0,
+            attempt: None,
+            data_logs: Vec::new(),
+        };
+        self.names.insert(log.writer, row);
     }
 
     fn add_transactions(&mut self, inputs: &Inputs, writer: Id, commit: &LogCommit) {
@@ -264,12 +284,17 @@ impl SmallTables {
                 self.condemned.entry(path).or_insert(row);
             }
         };
-        for ended in &inputs.logs {
-            let writer = ended.log.writer;
+        let living = inputs.logs.iter().map(|ended| ended.log.writer);
+        for writer in living.chain(inputs.empty.iter().map(|empty| empty.writer)) {
             for name in [log::file_name(writer), log_end::ending_name(writer), log_end::file_name(writer)] {
                 add(format!("logs/{name}"));
             }
         }
+        // R65: no commit of theirs counts, so that nothing names their data.
+        let empty: HashSet<Id> = inputs.empty.iter().map(|empty| empty.writer).collect();
+        let of_empty =
+            |name: &&String| data::parse_file_name(name).is_some_and(|(id, _)| empty.contains(&id));
+        in_data.iter().filter(of_empty).for_each(|name| add(format!("data/{name}")));
         for takeover in &inputs.takeovers {
             add(takeover.shown.clone());
             for (number, _) in &takeover.record.data_logs {
@@ -308,6 +333,16 @@ impl SmallTables {
         let condemned = self.condemned.iter().map(|(path, row)| (path.clone().into_bytes(), row.encode()));
         add(TakeoverTable::Condemned, table(condemned, sink)?);
         Ok(())
+    }
+}
+
+/// The facts about a writer, by the header of its log.
+fn facts(header: &LogHeader) -> Facts {
+    Facts {
+        host: header.host.clone(),
+        user: header.user.clone(),
+        program: header.program.clone(),
+        job: header.origin.job.clone(),
     }
 }
 

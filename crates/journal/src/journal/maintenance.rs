@@ -11,7 +11,8 @@ use tracing::{debug, debug_span};
 
 use super::looks::Looks;
 use crate::compact::{
-    CLOSING_LOGS, CLOSING_ONE_IN, CompactOptions, CompactProgress, CompactReport, choose, make,
+    CLOSING_LOGS, CLOSING_ONE_IN, Chooser, CompactOptions, CompactProgress, CompactReport, Made, choose,
+    living_names, make,
 };
 use crate::medium::posix::FileMedium;
 use crate::session::Session;
@@ -120,27 +121,38 @@ impl Maintenance<'_> {
     ) -> Result<Arc<Snapshot>> {
         let Looks { access, medium, .. } = self.looks;
         let mut progress = CompactProgress::default();
-        let (user, mut races) = (access.user(session), 0);
+        let (user, mut races, mut late) = (access.user(session), 0, None);
         let mut options = options.clone();
         options.grace = self.grace(self.files()?, options.grace);
         loop {
             let chosen = {
                 let refresher = self.looks.refresher().lock();
-                let at = (&options, access.env().clock.now());
-                choose((medium, &snapshot), &refresher, user, at, &mut report.left)?
+                let of = Chooser {
+                    medium,
+                    snapshot: &snapshot,
+                    refresher: &refresher,
+                    user,
+                    options: &options,
+                    now: access.env().clock.now(),
+                };
+                choose(of, late, &mut report.left)?
             };
             let Some(inputs) = chosen else { return Ok(snapshot) };
             let before = progress.entries;
-            let made = make(access.env(), &**medium, &inputs, &mut |entries| {
+            let made = make(access.env(), &**medium, &inputs, options.part_every, &mut |entries| {
                 session.check(&*access.env().clock)?;
                 progress.entries = before + entries;
                 each(progress)
             })?;
-            if made {
-                progress.logs += inputs.logs.len() as u64;
+            late = match made {
+                Made::Done => None,
+                Made::Late(id) => Some(id),
+            };
+            if made == Made::Done {
+                progress.logs += inputs.count();
                 report.nbytes += inputs.bytes();
                 options.max_bytes = options.max_bytes.map(|most| most.saturating_sub(inputs.log_bytes()));
-                debug!(number = inputs.number, logs = inputs.logs.len(), "took logs over");
+                debug!(number = inputs.number, logs = inputs.count(), "took logs over");
                 each(progress)?;
             } else {
                 races += 1;
@@ -152,7 +164,7 @@ impl Maintenance<'_> {
                 }
             }
             snapshot = self.look()?;
-            if made && !inputs.is_more {
+            if made == Made::Done && !inputs.is_more {
                 return Ok(snapshot);
             }
         }
@@ -206,8 +218,11 @@ impl Maintenance<'_> {
             files.sync_logs()?;
         }
         files.remove_condemned(due)?;
-        files.remove_stale_makers()?;
-        files.drop_slots(&|log: Id| Ok(snapshot.log(log).is_none() && snapshot.head(log) > 0))
+        let living = living_names(snapshot, &self.looks.refresher().lock(), user);
+        files.remove_stale_makers(user, &|name| living.contains(name))?;
+        files.drop_slots(&|log: Id| {
+            Ok(snapshot.log(log).is_none() && snapshot.taken.takeovers().log_of(log, user)?.is_some())
+        })
     }
 }
 

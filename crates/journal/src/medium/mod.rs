@@ -153,6 +153,11 @@ pub trait Watch: Send + fmt::Debug {
 
     /// How a log ended, where this commit is its last one for ever.
     fn ended(&self, log: &Tip) -> Option<Ended>;
+
+    /// The logs that ended before their first commit, with their users.
+    fn ended_empty(&self) -> Vec<(Id, u32)> {
+        Vec::new()
+    }
 }
 
 /// How a log ended.
@@ -162,6 +167,8 @@ pub enum Ended {
     Closed,
     /// An end file names its last commit.
     EndFile,
+    /// Somebody accepted the loss of its later commits.
+    Accepted,
 }
 
 /// The claimant of an encoded first level of keys, found by a look at the logs.

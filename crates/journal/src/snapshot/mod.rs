@@ -243,6 +243,11 @@ impl Snapshot {
         self.logs.binary_search_by_key(&writer, |log| log.writer).ok().map(|i| &self.logs[i])
     }
 
+    /// Whether a takeover replaces the log of a writer, also one without a commit.
+    pub fn is_replaced(&self, writer: Id) -> bool {
+        self.log(writer).is_none() && matches!(self.taken.takeovers().log(writer), Ok(Some(_)))
+    }
+
     /// The user whose the log of a writer is.
     pub fn user_of(&self, writer: Id) -> Option<u32> {
         match self.log(writer) {

@@ -3,7 +3,7 @@
 //! A refresh asks the medium what moved and makes a new snapshot if anything in it would differ. Reads share a
 //! refresh only if it began after all of them did. This process's own writes are known without a look.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -209,7 +209,27 @@ impl Refresher {
 
     /// How a log ended, where its commit in the snapshot is its last one for ever.
     pub fn ended(&self, log: &SnapshotLog) -> Option<Ended> {
-        self.watch.ended(&log.tip)
+        let is_accepted = self.current.accepted.end(log.writer) == Some(log.record.sequence);
+        if is_accepted { Some(Ended::Accepted) } else { self.watch.ended(&log.tip) }
+    }
+
+    /// The logs without a commit that have ended and that no takeover replaces: their users, and how they ended.
+    pub fn ended_empty(&self) -> BTreeMap<Id, (u32, Ended)> {
+        let mut ended: BTreeMap<Id, (u32, Ended)> = BTreeMap::new();
+        for (writer, user) in self.watch.ended_empty() {
+            ended.insert(writer, (user, Ended::EndFile));
+        }
+        let Snapshot { accepted, losses, taken, .. } = &*self.current;
+        let is_open = |log: Id| losses.iter().any(|loss| loss.log == log);
+        // R20: what such a log holds never counts.
+        for log in accepted.ended().filter(|log| accepted.end(*log) == Some(0) && !is_open(*log)) {
+            let user = self.watch.owner(log);
+            let is_living = |user: &u32| matches!(taken.takeovers().log_of(log, *user), Ok(None));
+            if let Some(user) = user.filter(is_living) {
+                ended.insert(log, (user, Ended::Accepted));
+            }
+        }
+        ended
     }
 
     /// This snapshot cut back: a log as it was at its commit `sequence`, if it reaches back to it.

@@ -241,6 +241,16 @@ impl Takeovers {
         self.0.iter().any(|takeover| is_same(takeover) && takeover.digest != name.digest)
     }
 
+    /// The log of a writer, where takeovers of this user replace it: nobody else's replace his logs.
+    pub fn log_of(&self, writer: Id, user: u32) -> Result<Option<(&Arc<Takeover>, TakenLog)>> {
+        for takeover in self.0.iter().filter(|takeover| takeover.user == user) {
+            if let Some(log) = takeover.log(writer)? {
+                return Ok(Some((takeover, log)));
+            }
+        }
+        Ok(None)
+    }
+
     /// The log of a writer, and the takeover that replaces it.
     pub fn log(&self, writer: Id) -> Result<Option<(&Arc<Takeover>, TakenLog)>> {
         for takeover in &self.0 {

@@ -2,7 +2,8 @@
 //!
 //! Locating reads only the index. A field takes 12 bytes here (plus 8 for its place in request order). Its entry is
 //! decoded again when it is read, for [`WINDOW`] fields at a time, so that a retrieve of millions of fields runs in
-//! bounded memory.
+//! bounded memory. If a takeover has replaced the files of the index meanwhile, the same entries are located again
+//! in the newest snapshot (R31).
 
 use std::sync::Arc;
 
@@ -42,14 +43,24 @@ struct Plan {
     lenient: bool,
     own: Option<Id>,
     selection: Selection,
-    /// The one entry of each field, or an index into `complex` where `run` is `u32::MAX`.
-    refs: Vec<Ref>,
-    /// The live entries of fields that have several, newest first.
-    complex: Vec<Vec<Ref>>,
+    /// Number of fields.
+    count: usize,
+    /// The entries of the fields, as they were located last.
+    located: Mutex<Arc<Located>>,
     /// The places in request order of found fields, ascending; empty if nothing is missing.
     ranks: Vec<u64>,
     /// The window decoded last.
     window: Mutex<Option<(usize, Arc<[Field]>)>>,
+}
+
+/// The entries of the fields in a snapshot.
+#[derive(Debug)]
+struct Located {
+    snapshot: Arc<Snapshot>,
+    /// The one entry of each field, or an index into `complex` where the source is `u32::MAX`.
+    refs: Vec<Ref>,
+    /// The live entries of fields that have several, newest first.
+    complex: Vec<Vec<Ref>>,
 }
 
 /// A window's information about one field: its key and its parts, each with its rank among them.
@@ -69,32 +80,15 @@ pub fn retrieve(
     clock: &Arc<dyn Clock>,
 ) -> Result<Fields> {
     let own = session.transaction();
-    let combinations = selection.count_listed();
-    let Some(combinations) = combinations else {
-        return Err(Code::RequestTooBroad.error("the request names more combinations than can be counted"));
-    };
-    let mut located = LocatedFields { strict, ..LocatedFields::default() };
-    match selection.keys() {
-        Some(keys) if keys.exact() && combinations <= LOOKUPS_MAX => {
-            located.look_up(snapshot, &selection, keys, own)?;
-        }
-        _ => located.search(snapshot, &selection, own, session.limits(clock))?,
-    }
-    let LocatedFields { mut ranked, complex, .. } = located;
-    if !ranked.is_sorted_by_key(|(rank, _)| *rank) {
-        ranked.sort_by_key(|(rank, _)| *rank);
-    }
-    let mut ranks: Vec<u64> = ranked.iter().map(|(rank, _)| *rank).collect();
-    ranks.dedup();
-    let refs = ranked.into_iter().map(|(_, r)| r).collect();
+    let (ranks, located) = locate(snapshot, &selection, own, strict, session.limits(clock))?;
     let plan = Plan {
         files: files.clone(),
         snapshot: snapshot.clone(),
         lenient: !strict,
         own,
         selection,
-        refs,
-        complex,
+        count: located.refs.len(),
+        located: Mutex::new(Arc::new(located)),
         ranks,
         window: Mutex::new(None),
     };
@@ -104,6 +98,34 @@ pub fn retrieve(
     Ok(Fields::new(Arc::new(plan)))
 }
 
+/// Finds the entries of a selection; the places of its fields in request order, ascending, are the first result.
+fn locate(
+    snapshot: &Arc<Snapshot>,
+    selection: &Selection,
+    own: Option<Id>,
+    strict: bool,
+    limits: Limits,
+) -> Result<(Vec<u64>, Located)> {
+    let Some(combinations) = selection.count_listed() else {
+        return Err(Code::RequestTooBroad.error("the request names more combinations than can be counted"));
+    };
+    let mut located = LocatedFields { strict, ..LocatedFields::default() };
+    match selection.keys() {
+        Some(keys) if keys.exact() && combinations <= LOOKUPS_MAX => {
+            located.look_up(snapshot, selection, keys, own)?;
+        }
+        _ => located.search(snapshot, selection, own, limits)?,
+    }
+    let LocatedFields { mut ranked, complex, .. } = located;
+    if !ranked.is_sorted_by_key(|(rank, _)| *rank) {
+        ranked.sort_by_key(|(rank, _)| *rank);
+    }
+    let mut ranks: Vec<u64> = ranked.iter().map(|(rank, _)| *rank).collect();
+    ranks.dedup();
+    let refs = ranked.into_iter().map(|(_, r)| r).collect();
+    Ok((ranks, Located { snapshot: snapshot.clone(), refs, complex }))
+}
+
 /// The entries of the fields that were found, in the order in which they were.
 #[derive(Default)]
 struct LocatedFields {
@@ -111,7 +133,7 @@ struct LocatedFields {
     strict: bool,
     /// Place in request order and entry of each, or an index into `complex` where the entry says `u32::MAX`.
     ranked: Vec<(u64, Ref)>,
-    /// See [`Plan::complex`].
+    /// See [`Located::complex`].
     complex: Vec<Vec<Ref>>,
 }
 
@@ -192,13 +214,41 @@ impl Plan {
             .with_hint("see what exists with axes or list, or retrieve with strict=False"))
     }
 
-    /// Decodes the entries of some fields, each index block once.
+    /// Decodes the entries of some fields, wherever takeovers have moved them.
     fn decode(&self, start: usize, end: usize) -> Result<Arc<[Field]>> {
+        let mut located = self.located.lock().clone();
+        loop {
+            match self.decode_in(&located, start, end) {
+                Err(gone) if gone.code() == Code::DataGone => {
+                    located = self.locate_again(&located)?.ok_or(gone)?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The same entries in a newer snapshot, given where they were; `None` if they are where they were, or nowhere.
+    fn locate_again(&self, before: &Arc<Located>) -> Result<Option<Arc<Located>>> {
+        let mut known = self.located.lock();
+        if !Arc::ptr_eq(&known, before) {
+            return Ok(Some(known.clone()));
+        }
+        let Some(snapshot) = self.files.again(&before.snapshot)? else { return Ok(None) };
+        let (ranks, now) = locate(&snapshot, &self.selection, self.own, !self.lenient, Limits::default())?;
+        if ranks != self.ranks || now.refs.len() != self.count {
+            return Ok(None);
+        }
+        *known = Arc::new(now);
+        Ok(Some(known.clone()))
+    }
+
+    /// Decodes the entries of some fields, each index block once.
+    fn decode_in(&self, located: &Located, start: usize, end: usize) -> Result<Arc<[Field]>> {
         let mut wanted: Vec<(Ref, usize, usize)> = Vec::with_capacity(end - start);
-        for (i, &at) in self.refs[start..end].iter().enumerate() {
+        for (i, &at) in located.refs[start..end].iter().enumerate() {
             match at {
                 (u32::MAX, complex, _) => {
-                    let refs = &self.complex[complex as usize];
+                    let refs = &located.complex[complex as usize];
                     wanted.extend(refs.iter().enumerate().map(|(j, &r)| (r, i, j)));
                 }
                 _ => wanted.push((at, i, 0)),
@@ -211,11 +261,11 @@ impl Plan {
             let (index, place) = (source as usize, (high, low));
             let mut cursor = match open.take() {
                 Some(cursor) if cursor.index == index => cursor,
-                _ => EntryCursor::new(&self.snapshot.sources[index], index),
+                _ => EntryCursor::new(&located.snapshot.sources[index], index),
             };
             cursor.go_to(place)?;
             let mut parts = Vec::with_capacity(1);
-            KeyVersions::collect(&self.snapshot, index, place, cursor.value(), self.own, &mut parts)?;
+            KeyVersions::collect(&located.snapshot, index, place, cursor.value(), self.own, &mut parts)?;
             let slot = &mut slots[i];
             if slot.key.is_empty() {
                 slot.key.extend_from_slice(cursor.key());
@@ -233,7 +283,7 @@ impl Plan {
                 if live == 0 {
                     return Err(Error::internal("a field vanished from its snapshot"));
                 }
-                let field = LocalField::field(self.files.clone(), self.snapshot.clone(), versions);
+                let field = LocalField::field(self.files.clone(), located.snapshot.clone(), versions);
                 Ok(if self.lenient { field.lenient() } else { field })
             })
             .collect()
@@ -242,7 +292,7 @@ impl Plan {
 
 impl FieldsSource for Plan {
     fn count(&self) -> usize {
-        self.refs.len()
+        self.count
     }
 
     fn get(&self, index: usize) -> Result<Field> {
@@ -252,7 +302,7 @@ impl FieldsSource for Plan {
         {
             return Ok(window[index - start].clone());
         }
-        let window = self.decode(start, (start + WINDOW).min(self.refs.len()))?;
+        let window = self.decode(start, (start + WINDOW).min(self.count))?;
         let field = window[index - start].clone();
         *self.window.lock() = Some((start, window));
         Ok(field)

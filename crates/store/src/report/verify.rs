@@ -355,7 +355,7 @@ impl<'a> Check<'a> {
     /// Logs that hold no commit, and files that are not of a store.
     fn strangers(&mut self) -> Result<()> {
         for (name, log) in self.inspect().logs()? {
-            match log.map(|id| self.snapshot.head(id) > 0) {
+            match log.map(|id| self.snapshot.head(id) > 0 || self.snapshot.is_replaced(id)) {
                 // One that a takeover replaces goes after a while.
                 Some(true) => {}
                 Some(false) => self.report.notes.push(format!("{name}: holds no whole commit")),

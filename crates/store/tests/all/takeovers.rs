@@ -199,6 +199,48 @@ fn a_list_goes_on_after_its_logs_are_gone() {
     assert_eq!(all.len(), 6_000);
 }
 
+/// Fields of one retrieve are decoded a thousand at a time, for as long as the caller likes.
+#[test]
+fn r31_a_retrieve_goes_on_after_its_logs_are_gone() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    for n in 0..3 {
+        let store = open(&world, "a");
+        for i in 0..2_000 {
+            put(&store, &format!("run=a,variable=t,step={}", 3 * i + n), format!("{i}").as_bytes()).unwrap();
+        }
+        store.flush(&Session::default()).unwrap();
+        close(&store);
+    }
+    let pinned = open_at(&world, &open(&world, "a").version().unwrap());
+    let all = Request::parse("run=a,variable=t").unwrap();
+    for reader in [open(&world, "b"), pinned] {
+        // A pinned handle looks for takeovers now and then.
+        world.advance(20 * SECOND);
+        let fields = reader.retrieve(&all, &RetrieveOptions::default()).unwrap();
+        let version = fields.version();
+        assert_eq!(fields.len(), 6_000);
+        let read = |i: usize| fields.get(i).and_then(|field| field.read());
+        let first = read(10).unwrap();
+        // Twice: what replaced the logs is replaced as well.
+        for n in 0..2 {
+            let later = open(&world, "a");
+            flush_one(&later, &format!("run=a,variable=t,step={n}"), &[b'x'; 200_000]);
+            close(&later);
+            compact(&open(&world, "a"));
+            let mut seen = std::collections::BTreeSet::new();
+            for i in [0, 1_500, 2_600, 3_700, 4_800, 5_999] {
+                let bytes = read(i).unwrap();
+                seen.insert(fields.get(i).unwrap().key().unwrap().to_string());
+                assert!(bytes.len() < 5, "a later value is none of this retrieve");
+            }
+            assert_eq!(seen.len(), 6);
+        }
+        assert_eq!(read(10).unwrap(), first);
+        assert_eq!(fields.version(), version);
+    }
+}
+
 /// The takeover of such a handle must name the store as others know it.
 #[test]
 fn a_handle_that_was_opened_before_the_store_existed_takes_over() {

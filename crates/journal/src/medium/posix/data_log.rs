@@ -63,6 +63,29 @@ impl DataLog {
         })
     }
 
+    /// Goes on with a data log behind its first `length` bytes, which are durable.
+    pub fn go_on(
+        env: &Env,
+        layout: &Layout,
+        (writer, number): (Id, u32),
+        file: Arc<dyn DiskFile>,
+        length: u64,
+    ) -> DataLog {
+        DataLog {
+            disk: env.disk.clone(),
+            folder: layout.data(),
+            path: layout.file(writer, number),
+            file,
+            number,
+            written: length,
+            synced: length,
+            buffer: Vec::with_capacity(BUFFER),
+            entered: true,
+            failed: false,
+            linked: Linked::default(),
+        }
+    }
+
     fn write_buffer(&mut self) -> Result<()> {
         let buffer = std::mem::take(&mut self.buffer);
         let outcome = self.write_out(&buffer);

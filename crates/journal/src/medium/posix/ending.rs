@@ -101,6 +101,18 @@ impl FileMedium {
         Ok(ended)
     }
 
+    /// The header of a log without a commit, where that is whole.
+    pub fn header_of_empty(&self, writer: Id) -> Result<Option<LogHeader>> {
+        let path = self.layout.log(writer);
+        let file = match self.env.disk.open_plain(&path, false) {
+            Ok(file) => file,
+            Err(e) if matches!(e.kind(), NotFound | PermissionDenied) => return Ok(None),
+            Err(e) => return Err(Error::io("open", &path, e)),
+        };
+        let len = file.stat().map_err(|e| Error::io("look at", &path, e))?.len;
+        Ok(read_header(&*file, &path, len).ok().flatten().map(|(header, _)| header))
+    }
+
     /// The time by the file system's clock: that of a file made now.
     fn file_system_time(&self) -> Result<i64> {
         let path = end_file::unfinished(&self.env, &self.layout);
@@ -108,6 +120,12 @@ impl FileMedium {
         let _ = self.env.disk.unlink(&path);
         made.map(|(_, time)| time).map_err(|e| Error::io("make", &path, e))
     }
+}
+
+/// The header that stands for one which never was written whole: of no process, so that only its silence ends the log.
+/// Not in a store that writers of version 1 may still write: they do not look for ends.
+fn nameless(store: Id) -> LogHeader {
+    LogHeader { version: ENDS_SINCE, store, host: String::new(), ..LogHeader::unknown(Id::LEAST) }
 }
 
 /// The outcome for one log.
@@ -133,6 +151,9 @@ impl Ending<'_> {
         let unsure: BTreeSet<&str> = findings.problems.iter().map(|problem| problem.file.as_str()).collect();
         let tips = watch.tips();
         let tips: BTreeMap<Id, &Arc<Tip>> = tips.iter().map(|tip| (tip.writer, tip)).collect();
+        let is_ending = !watch.takeovers().is_empty()
+            || tips.values().any(|tip| tip.header_damage.is_none() && tip.header.version >= ENDS_SINCE);
+        let nameless = watch.store().filter(|_| is_ending).map(|store| nameless(store.id));
         let mut candidates = Vec::new();
         for writer in self.names.iter().filter_map(|name| parse_file_name(name)) {
             let has_end = self.names.contains(&file_name(writer));
@@ -152,24 +173,14 @@ impl Ending<'_> {
             }
             let header = match tip {
                 Some(tip) => Some(tip.header.clone()),
-                None => self.header_of_empty(&path, stat.len)?.map(Arc::new),
+                None => self.medium.header_of_empty(writer)?.or_else(|| nameless.clone()).map(Arc::new),
             };
             let Some(header) = header.filter(|header| header.version >= ENDS_SINCE) else { continue };
-            let behind = header.encode().len() as u64;
+            let behind = if header.writer == writer { header.encode().len() as u64 } else { 0 };
             let last = tip.map_or((0, behind, 0), |tip| (tip.record.sequence, tip.ends.end(), tip.ends.hash));
             candidates.push(Candidate { writer, header, last, changed, inode: stat.inode });
         }
         Ok(candidates)
-    }
-
-    /// The header of a log without a commit, where that is whole.
-    fn header_of_empty(&self, path: &Path, len: u64) -> Result<Option<LogHeader>> {
-        let file = match self.medium.env.disk.open_plain(path, false) {
-            Ok(file) => file,
-            Err(e) if matches!(e.kind(), NotFound | PermissionDenied) => return Ok(None),
-            Err(e) => return Err(Error::io("open", path, e)),
-        };
-        Ok(read_header(&*file, path, len).ok().flatten().map(|(header, _)| header))
     }
 
     /// Does what is due with a log.

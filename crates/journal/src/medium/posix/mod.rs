@@ -10,7 +10,7 @@
 //! ```
 //!
 //! * `takeovers`: which takeovers count, and which logs they replace; `takeover_file`: one that is being written, and what
-//!   goes when it is there;
+//!   goes when it is there; `part_file`: what makers leave that die;
 //! * `watch`: which logs moved (of the `store`); `look`: what a look at one log says; `folder`: listing again what changed;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
@@ -34,6 +34,7 @@ mod log_file;
 mod log_reader;
 mod look;
 pub mod open_files;
+mod part_file;
 mod remains;
 mod slot;
 mod store;
@@ -56,6 +57,7 @@ use self::linked::Existence;
 use self::log_file::LogFile;
 use self::log_reader::{LogReader, read_header};
 use self::open_files::OpenFiles;
+pub use self::part_file::FoundPart;
 pub use self::takeover_file::{LinkOutcome, TakeoverFile};
 use self::watch::FolderWatch;
 use super::{Address, Claimed, DataWriter, Inspect, LogWriter, Medium, Watch};

@@ -16,17 +16,14 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::owner::Owner;
 use fieldstone_format::table::{BlockRef, BlockSink};
-use fieldstone_format::takeover::{TakeoverHeader, TakeoverRecord, file_name, new_name, parse_new_name};
+use fieldstone_format::takeover::{TakeoverHeader, TakeoverRecord, file_name, new_name};
 use fieldstone_format::{Id, crc};
 
 use super::FileMedium;
-use super::end_file::UNFINISHED;
 use super::takeovers::is_foreign;
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 1 << 20;
-/// A file of a maker that is gone is removed when nobody has written it for so long, nanoseconds.
-const STALE: i64 = 3_600_000_000_000;
 
 /// The outcome of giving a takeover its name.
 #[derive(Debug)]
@@ -54,13 +51,16 @@ pub struct TakeoverFile {
 }
 
 impl TakeoverFile {
-    /// A file with room for a header of this length.
+    /// A file with room for a header of this length. Its first name is durable before anything else is written for the
+    /// takeover: it says whose copy a data log is.
     pub fn create(medium: &FileMedium, id: Id, header_len: usize) -> Result<TakeoverFile> {
         let logs = medium.layout.logs();
         let path = logs.join(new_name(id));
         let disk = medium.env.disk.clone();
         let file = disk.create_alike(&path).map_err(|e| creation_failed(&*disk, &path, e))?;
-        Ok(TakeoverFile { disk, logs, path, file, written: 0, buffer: vec![0; header_len] })
+        let new = TakeoverFile { disk, logs, path, file, written: 0, buffer: vec![0; header_len] };
+        new.sync_name()?;
+        Ok(new)
     }
 
     /// The place of the next byte.
@@ -116,7 +116,7 @@ impl TakeoverFile {
         }
     }
 
-    /// Makes the name durable: nothing that the takeover replaces may go before.
+    /// Makes its name durable: nothing that the takeover replaces may go before.
     pub fn sync_name(&self) -> Result<()> {
         self.disk.sync_dir(&self.logs).map_err(|e| Error::io("sync", &self.logs, e))
     }
@@ -198,23 +198,6 @@ impl FileMedium {
         }
     }
 
-    /// Removes unfinished takeovers and end files whose makers are gone.
-    pub fn remove_stale_makers(&self) -> Result<()> {
-        let logs = self.layout.logs();
-        for name in self.names_in("logs")?.iter().filter(|name| is_unfinished(name)) {
-            let path = logs.join(name);
-            let age = |(_, changed): (_, i64)| self.env.clock.now().saturating_sub(changed);
-            let is_own = |uid: u32| uid == self.env.identity.uid();
-            match self.env.disk.stat_with_time(&path) {
-                Ok((stat, changed)) if is_own(stat.uid) && age((stat, changed)) > STALE => {
-                    let _ = self.env.disk.unlink(&path);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Drops slots of logs that takeovers replace from this user's boards of this host, and removes boards of other hosts that
     /// hold no other slots.
     pub fn drop_slots(&self, is_replaced: &dyn Fn(Id) -> Result<bool>) -> Result<()> {
@@ -250,11 +233,6 @@ impl FileMedium {
         }
         Ok(())
     }
-}
-
-/// Whether a name in the folder of logs is that of a file which had no name of its own yet.
-fn is_unfinished(name: &str) -> bool {
-    parse_new_name(name).is_some() || name.starts_with(UNFINISHED)
 }
 
 /// Whole slots of a board.

@@ -302,7 +302,11 @@ pub fn is_foreign(
 }
 
 /// Header of a takeover, from whichever copy is whole, and the bytes that it was read from.
-fn read_header(file: &dyn DiskFile, path: &std::path::Path, len: u64) -> Result<(TakeoverHeader, Vec<u8>)> {
+pub fn read_header(
+    file: &dyn DiskFile,
+    path: &std::path::Path,
+    len: u64,
+) -> Result<(TakeoverHeader, Vec<u8>)> {
     let first = read_vec(file, path, 0, HEADER_PREFIX as u64)
         .and_then(|prefix| TakeoverHeader::length(&prefix))
         .and_then(|length| read_vec(file, path, 0, u64::from(length)))

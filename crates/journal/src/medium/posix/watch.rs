@@ -219,6 +219,11 @@ impl FolderWatch {
         Ok(())
     }
 
+    /// The store, once it is known.
+    pub fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
     /// Whether a log has no commit, as far as the last look saw.
     pub fn is_empty(&self, writer: Id) -> bool {
         self.empty.contains_key(&writer)
@@ -581,5 +586,15 @@ impl Watch for FolderWatch {
         let slot = self.boards.slot(log.writer, log.uid).filter(names_it);
         let closed = slot.filter(|slot| slot.closed).map(|_| Ended::Closed);
         closed.or_else(|| self.ends.is_reached(log, self.store.as_ref()).then_some(Ended::EndFile))
+    }
+
+    fn ended_empty(&self) -> Vec<(Id, u32)> {
+        let has_ended = |(writer, owner): &(Id, u32)| {
+            self.ends.of(*writer, *owner, self.store.as_ref()).is_some_and(|end| end.sequence == 0)
+        };
+        let mut ended: Vec<(Id, u32)> = self.empty.iter().map(|(writer, owner)| (*writer, *owner)).collect();
+        ended.retain(has_ended);
+        ended.sort_unstable();
+        ended
     }
 }
