@@ -331,21 +331,9 @@ fn r29_a_missing_takeover_of_the_list_is_named() {
     assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
 }
 
-const ALICE: u32 = 501;
-const BOB: u32 = 502;
-
 /// A folder of all users: alice has fields in two logs.
 fn shared() -> (SimWorld, Store) {
-    let world = SimWorld::new(1);
-    for (host, user) in [("alice", ALICE), ("bob", BOB), ("admin", 0)] {
-        world.set_uid(host, user);
-    }
-    let admin = world.process("admin");
-    for folder in ["", "logs", "data", "boards"] {
-        let path = Path::new(ROOT).join(folder);
-        admin.disk.create_dir_all(&path).unwrap();
-        world.permissions().set_mode(&path, 0o1777).unwrap();
-    }
+    let world = shared_folder();
     let first = open(&world, "alice");
     flush_one(&first, KEY, b"alice's");
     close(&first);

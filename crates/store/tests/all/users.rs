@@ -17,22 +17,11 @@ use fieldstone_journal::Session;
 use fieldstone_store::api::ListOptions;
 
 const KEY: &str = "run=a,variable=t";
-const ALICE: u32 = 501;
-const BOB: u32 = 502;
 
 /// A store whose folders an administrator made for all: everyone adds files, no one removes another's. Alice has a
 /// field.
 fn shared() -> (SimWorld, Store) {
-    let world = SimWorld::new(1);
-    for (host, user) in [("alice", ALICE), ("bob", BOB), ("admin", 0)] {
-        world.set_uid(host, user);
-    }
-    let admin = world.process("admin");
-    for folder in ["", "logs", "data", "boards"] {
-        let path = Path::new(ROOT).join(folder);
-        admin.disk.create_dir_all(&path).unwrap();
-        world.permissions().set_mode(&path, 0o1777).unwrap();
-    }
+    let world = shared_folder();
     let alice = open(&world, "alice");
     flush_one(&alice, KEY, b"alice's");
     (world, alice)

@@ -25,6 +25,25 @@ pub const ROOT: &str = "/shared/store";
 
 pub type Store = Arc<LocalStore>;
 
+/// The users of the hosts `alice` and `bob`.
+pub const ALICE: u32 = 501;
+pub const BOB: u32 = 502;
+
+/// The folders of a store, which an administrator made for all users: everyone adds files, no one removes another's.
+pub fn shared_folder() -> SimWorld {
+    let world = SimWorld::new(1);
+    for (host, user) in [("alice", ALICE), ("bob", BOB), ("admin", 0)] {
+        world.set_uid(host, user);
+    }
+    let admin = world.process("admin");
+    for folder in ["", "logs", "data", "boards"] {
+        let path = Path::new(ROOT).join(folder);
+        admin.disk.create_dir_all(&path).unwrap();
+        world.permissions().set_mode(&path, 0o1777).unwrap();
+    }
+    world
+}
+
 /// A handle in an environment.
 pub fn open_in(env: &Env, how: &Opening) -> Result<Store> {
     Ok(Arc::new(LocalStore::open(env.clone(), Path::new(ROOT), how.local(ROOT))?))
