@@ -82,7 +82,8 @@ class Takeovers:
     def __init__(self, reader: SimpleNamespace, store: object) -> None:
         self.reader, self.store, self.all, self.began = reader, store, [], {}
         self.logs: dict[tuple[int, bytes], SimpleNamespace] = {}  # by owner and writer
-        self.entries, self.oldest, self.losses, self.sealed, self.floors = [], [], [], {}, {}
+        self.entries, self.oldest, self.losses, self.floors = [], [], [], {}
+        self.transactions: set[tuple[int, bytes]] = set()  # with their owners
         newest: dict[str, int] = {}
         folder_owner = (store.path / "logs").stat().st_uid
         for path in store.path.glob("logs/*.takeover"):
@@ -186,8 +187,9 @@ class Takeovers:
             log, sequence = self.logs.get((one.owner, key[:16])), big(key[16:24])
             check(log, f"{one.file.name}: a commit of a log without a name")
             if flags & 4:
-                covers = {log.writer: 2**64}
-                self.store.decisions[transaction] = [(*transaction[0], 1, ALL_KINDS, covers)]
+                decided = (*transaction[0], 1, ALL_KINDS, {})
+                decided = self.store.decisions.setdefault(transaction, [decided])[0]
+                decided[-1][log.writer] = 2**64
             commits.append((log, (sequence, stamp, transaction, origin)))
         numbers = [row for _, row in commits]
         for key, value in self.rows(one, ENTRIES):
@@ -213,25 +215,22 @@ class Takeovers:
 
     def read_transaction(self, one: SimpleNamespace, key: bytes, value: bytes) -> None:
         with self.reader.parts_of(value, f"{one.file.name}: transaction") as c:
-            sealed = c.one("v")
+            _sealed = c.one("v")
             for _ in range(c.one("v")):
                 stamp, writer, _sequence, verdict, kinds = c.get("vivfI")
                 decision = (stamp, writer, verdict, kinds, dict(c.list("iv")))
                 self.store.decisions.setdefault((key,), []).append(decision)
             _prepared = c.list("ivvQ")
-        self.sealed[key] = max(sealed, self.sealed.get(key, 0))
+        self.transactions |= {(one.owner, key)}
 
     def settle(self) -> None:
-        """Obeys what is sealed and forgotten (7.4), once the decisions of living logs are known."""
-        decisions = self.store.decisions
-        taken = {writer: log.taken for (_owner, writer), log in self.logs.items()}
-        for key, sealed in self.sealed.items():
-            if sealed and (key,) in decisions:
-                decisions[key,] = [d for d in decisions[key,] if taken.get(d[1], sealed + 1) <= sealed]
+        """Leaves out what came late for transactions that are forgotten (7.4)."""
 
         def counts(e: object) -> bool:
-            is_open = not e.txn or e.txn[0] in self.sealed or (e.log.owner, e.log.writer) in self.logs
-            return is_open or big(e.txn[0][:8]) >= self.floors.get(e.log.owner, 0)
+            if not e.txn or (e.log.owner, e.log.writer) in self.logs:
+                return True
+            is_known = (e.log.owner, e.txn[0]) in self.transactions
+            return is_known or big(e.txn[0][:8]) >= self.floors.get(e.log.owner, 0)
 
         self.store.entries = [e for e in self.store.entries if counts(e)]
 

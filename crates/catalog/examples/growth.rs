@@ -129,6 +129,7 @@ impl Log {
             stamp: self.sequence,
             time: 0,
             transaction: None,
+            order: None,
             side: side.to_vec(),
         })?;
         Ok(index.set_watermark(writer, self.sequence)?)

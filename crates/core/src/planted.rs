@@ -46,11 +46,19 @@ pub enum Planted {
     EndFileIgnored,
     /// A writer does not look whether somebody ends its log.
     WriterDoesNotLook,
+    /// A transaction is forgotten that no takeover has sealed a grace before.
+    ForgottenUnsealed,
+    /// An open transaction is sealed, and forgotten, as if it was aborted.
+    OpenOneSealed,
+    /// The floor lies above open transactions.
+    FloorTooHigh,
+    /// A writer that decides does not look whether the transaction was sealed meanwhile.
+    DeciderDoesNotLook,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 16] = [
+    pub const ALL: [Planted; 20] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -67,6 +75,10 @@ impl Planted {
         Planted::NoGrace,
         Planted::EndFileIgnored,
         Planted::WriterDoesNotLook,
+        Planted::ForgottenUnsealed,
+        Planted::OpenOneSealed,
+        Planted::FloorTooHigh,
+        Planted::DeciderDoesNotLook,
     ];
 
     /// Its name on a command line.
@@ -88,6 +100,10 @@ impl Planted {
             Planted::NoGrace => "no-grace",
             Planted::EndFileIgnored => "end-file-ignored",
             Planted::WriterDoesNotLook => "writer-does-not-look",
+            Planted::ForgottenUnsealed => "forgotten-unsealed",
+            Planted::OpenOneSealed => "open-one-sealed",
+            Planted::FloorTooHigh => "floor-too-high",
+            Planted::DeciderDoesNotLook => "decider-does-not-look",
         }
     }
 

@@ -60,6 +60,8 @@ pub struct Commit {
     pub time: i64,
     /// The transaction it is prepared under.
     pub transaction: Option<Id>,
+    /// Its place in the order, where the decision that made it visible is forgotten.
+    pub order: Option<Order>,
     /// The records and fields that it carries.
     pub side: Vec<SideRecord>,
 }
@@ -81,6 +83,8 @@ pub struct EntryChange {
     pub time: i64,
     /// The transaction it is prepared under.
     pub transaction: Option<Id>,
+    /// Its place in the order, where the decision that made it visible is forgotten.
+    pub order: Option<Order>,
     /// Whether from here on the key has no field.
     pub removal: bool,
     /// Element type; `None` for opaque bytes and removals.
@@ -283,8 +287,10 @@ impl Feed {
             let Some((takeover, log)) = self.snapshot.taken.log(writer) else { return Ok(commits) };
             let head = self.snapshot.taken.head(takeover, &log);
             takeover.each_commit(writer, |commit| {
-                if commit.info.sequence <= head && commit.published.0 > 0 {
-                    commits.push(EntryCommit::new(writer, takeover.user, &commit.info));
+                let is_held = commit.order.is_none_or(|order| self.snapshot.taken.holds_decision(order));
+                if commit.info.sequence <= head && commit.published.0 > 0 && is_held {
+                    let of = EntryCommit::new(writer, takeover.user, &commit.info);
+                    commits.push(EntryCommit { forgotten: commit.order, taken: commit.taken, ..of });
                 }
                 Ok(())
             })?;
@@ -336,7 +342,13 @@ impl Feed {
     pub fn is_open(&self, transaction: Id, writer: Id, sequence: u64) -> bool {
         let user = self.snapshot.user_of(writer);
         let state = user.and_then(|user| self.snapshot.transaction_state(transaction, user));
-        state.is_none_or(|state| state.is_open_for(writer, sequence))
+        let is_forgotten = || user.is_some_and(|user| self.snapshot.taken.is_forgotten(transaction, user));
+        state.map_or_else(|| !is_forgotten(), |state| state.is_open_for(writer, sequence))
+    }
+
+    /// Whether nothing speaks of a transaction any more, as takeovers have forgotten it.
+    pub fn forgets(&self, transaction: Id) -> bool {
+        self.snapshot.forgets(transaction)
     }
 
     /// Whether a follower that has applied each log up to a mark has commits that were given up since.
@@ -434,6 +446,7 @@ impl Feed {
             stamp: found.stamp,
             time: found.time,
             transaction: found.transaction,
+            order: None,
             side: log::decode_side(&bytes, found.count).map_err(named)?,
         })
     }
@@ -500,6 +513,7 @@ impl Feed {
             stamp: found.info.stamp,
             time: found.info.time,
             transaction: found.info.transaction,
+            order: found.order,
             side: log::decode_all_side(rows.value())?,
         }))
     }
@@ -512,7 +526,10 @@ impl Commits {
         loop {
             let outcome = self.feed.commit(log, &left.pop()?);
             let file = || self.feed.medium.shown(self.writer, 0);
+            // R16: a commit comes too late for a forgotten transaction.
+            let is_late = |id: Id| self.feed.snapshot.taken.is_forgotten(id, log.uid);
             match self.feed.tolerate(file, outcome) {
+                Ok(Some(commit)) if commit.transaction.is_some_and(is_late) => {}
                 Ok(Some(commit)) => return Some(Ok(commit)),
                 Ok(None) => {}
                 Err(e) => return Some(Err(e)),
@@ -535,7 +552,10 @@ impl Commits {
             if is_last {
                 return Ok(None);
             }
-            if commit.is_some() {
+            // An older version may lack the decision that made it visible.
+            let order = commit.as_ref().and_then(|commit| commit.order);
+            let is_held = order.is_none_or(|order| self.feed.snapshot.taken.holds_decision(order));
+            if commit.is_some() && is_held {
                 return Ok(commit);
             }
         }
@@ -650,7 +670,11 @@ impl Entries {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let snapshot = &self.feed.snapshot;
         let commit = snapshot.commit_at(cursor.index, cursor.commit()?)?;
-        if !self.asked.is(&commit) || !snapshot.taken.holds(&commit) {
+        let is_late = |id: Id| commit.taken == 0 && snapshot.taken.is_forgotten(id, commit.user);
+        if !self.asked.is(&commit)
+            || !snapshot.taken.holds(&commit)
+            || commit.transaction.is_some_and(is_late)
+        {
             return Ok(None);
         }
         if let Owners::Many(..) = snapshot.owners
@@ -675,6 +699,7 @@ impl Entries {
             stamp,
             time,
             transaction: commit.transaction,
+            order: commit.forgotten,
             removal,
             dtype,
             shape,

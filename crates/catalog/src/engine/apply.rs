@@ -68,6 +68,9 @@ impl Index {
                 }
                 _ => i as i64,
             };
+            // The place that a forgotten decision gave it.
+            let order = commit.order.unwrap_or((commit.stamp, commit.writer));
+            let decider = if order.1 == commit.writer { log } else { self.work.ground.log(order.1)? };
             let mut source = EntrySource {
                 log,
                 writer: commit.writer,
@@ -77,8 +80,8 @@ impl Index {
                 own: commit.stamp,
                 user,
                 txn: 0,
-                order: (commit.stamp, commit.writer),
-                decider: log,
+                order,
+                decider,
             };
             match commit.transaction {
                 None => apply_record(&mut self.work, source, &record)?,
@@ -147,6 +150,12 @@ impl Index {
             self.work.ground.set_txn(id, txn)?;
         }
         Ok(decided)
+    }
+
+    /// Whether content of a transaction was applied, and no decision on it, although takeovers have forgotten it meanwhile:
+    /// then only the commits themselves say which of them are visible.
+    pub fn missed_decision(&self, is_forgotten: impl Fn(Id) -> bool) -> bool {
+        self.work.ground.names.undecided().any(is_forgotten)
     }
 
     /// Begins a read with content that is not visible to all overlaid on the tables: the prepared content of

@@ -170,6 +170,11 @@ impl NameTable {
     }
 
     /// A transaction, if it is known.
+    /// Transactions on which no decision was applied.
+    pub fn undecided(&self) -> impl Iterator<Item = Id> {
+        self.txns.iter().filter(|(_, txn)| txn.decided.is_empty()).map(|(id, _)| *id)
+    }
+
     pub fn known_txn(&self, transaction: Id) -> Option<&Txn> {
         self.txns.get(&transaction)
     }

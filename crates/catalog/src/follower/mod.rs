@@ -180,6 +180,11 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
 
     fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
         let decided = self.index().apply_decisions(states)?;
+        if let Some(feed) = self.feed.clone()
+            && self.index().missed_decision(|id| feed.forgets(id))
+        {
+            return Ok(Again::Everything);
+        }
         Ok(if decided.rebuild { Again::Everything } else { Again::Entries(decided.fields) })
     }
 

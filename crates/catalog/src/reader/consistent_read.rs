@@ -59,6 +59,7 @@ pub fn own_commits(own: OwnRecords, user: u32) -> Vec<Commit> {
         stamp: u64::MAX,
         time: 0,
         transaction: None,
+        order: None,
         side: part.records,
     };
     own.parts.into_iter().map(commit).collect()

@@ -73,7 +73,16 @@ fn declaration() -> Record {
 }
 
 fn commit(sequence: u64, side: &[SideRecord], transaction: Option<Id>) -> Commit {
-    Commit { writer: WRITER, owner: 0, sequence, stamp: sequence, time: 0, transaction, side: side.to_vec() }
+    Commit {
+        writer: WRITER,
+        owner: 0,
+        sequence,
+        stamp: sequence,
+        time: 0,
+        transaction,
+        order: None,
+        side: side.to_vec(),
+    }
 }
 
 /// One decision, which covers a whole log.

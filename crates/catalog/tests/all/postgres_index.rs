@@ -58,6 +58,7 @@ fn apply(index: &mut Index, commits: &[(Id, u64, Vec<SideRecord>)]) -> Result<()
             stamp: *sequence,
             time: 0,
             transaction: None,
+            order: None,
             side: side.clone(),
         };
         index.apply_commit(&commit)?;

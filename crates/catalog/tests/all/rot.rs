@@ -64,7 +64,16 @@ fn open(path: &Path) -> Result<Index> {
 
 fn commit(sequence: u64, record: &Record) -> Commit {
     let side = vec![record.encode()];
-    Commit { writer: WRITER, owner: 0, sequence, stamp: sequence, time: 0, transaction: None, side }
+    Commit {
+        writer: WRITER,
+        owner: 0,
+        sequence,
+        stamp: sequence,
+        time: 0,
+        transaction: None,
+        order: None,
+        side,
+    }
 }
 
 fn apply(index: &mut Index, sequence: u64, record: &Record) -> Result<()> {

@@ -85,7 +85,8 @@ fn world(random: &mut Random) -> (Index, Vec<Row>) {
         sequences[log] += 1;
         let (sequence, stamp, owner) = (sequences[log], step as u64 + 1, writer(log).0);
         assert!(index.begin_apply(Wait::Yes).unwrap());
-        let commit = Commit { writer: id, owner, sequence, stamp, time: 0, transaction: None, side };
+        let commit =
+            Commit { writer: id, owner, sequence, stamp, time: 0, transaction: None, order: None, side };
         index.apply_commit(&commit).unwrap();
         index.set_watermark(id, sequence).unwrap();
         index.end_apply().unwrap();

@@ -75,6 +75,8 @@ pub struct GraphFollower {
     state: Arc<GraphState>,
     draft: Option<Draft>,
     states: HashMap<Id, TransactionState>,
+    /// The feed that is followed.
+    feed: Option<Feed>,
     overlaid: Option<Arc<GraphState>>,
     folder: Option<Arc<SegmentFolder>>,
     host: Option<SlotHost>,
@@ -225,7 +227,10 @@ impl GraphFollower {
     }
 
     fn fate(&self, commit: &Commit) -> Fate {
-        let Some(transaction) = commit.transaction else { return Fate::Holds(own(commit, commit.stamp)) };
+        let Some(transaction) = commit.transaction else {
+            // A forgotten decision made it visible later.
+            return Fate::Holds(own(commit, commit.order.map_or(commit.stamp, |(stamp, _)| stamp)));
+        };
         let Some(state) = self.states.get(&transaction) else { return Fate::Open(None) };
         let since = state.visible(kinds::RELATION, commit.writer, commit.sequence);
         let visible = since.map(|order| own(commit, order.0));
@@ -309,9 +314,13 @@ impl Follower for GraphFollower {
         Ok(self.draft.as_ref().map_or(&self.applied, |draft| &draft.applied).marks.clone())
     }
 
-    fn attend(&mut self, _: &Feed) {}
+    fn attend(&mut self, feed: &Feed) {
+        self.feed = Some(feed.clone());
+    }
 
-    fn leave(&mut self) {}
+    fn leave(&mut self) {
+        self.feed = None;
+    }
 
     fn begin(&mut self, _: Wait) -> Result<bool> {
         self.draft = Some(Draft { applied: self.applied.clone(), rows: Vec::new() });
@@ -320,12 +329,15 @@ impl Follower for GraphFollower {
 
     fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
         self.states = states.iter().map(|state| (state.transaction, state.clone())).collect();
-        let states = &self.states;
+        let (states, feed) = (&self.states, self.feed.clone());
+        let forgets = |id: Id| feed.as_ref().is_some_and(|feed| feed.forgets(id));
         let changed =
             // A digest of an older decision: rows in segments cannot be taken out one by one.
             |(id, print): (&Id, &Vec<u8>)| states.get(id).is_none_or(|state| state.print() != *print);
         let draft = self.draft.get_or_insert_with(Draft::default);
-        if draft.applied.decided.iter().any(changed) {
+        draft.applied.decided.retain(|id, _| states.contains_key(id) || !forgets(*id));
+        let missed = |commit: &Arc<Commit>| commit.transaction.is_some_and(forgets);
+        if draft.applied.decided.iter().any(changed) || draft.applied.prepared.iter().any(missed) {
             return Ok(Again::Everything);
         }
         // Decisions may have settled some of them.

@@ -104,7 +104,8 @@ impl OwnRows {
 fn own_commit(owner: u32, part: OwnPart) -> Commit {
     // Newer than every stamp of a log; within the session, later puts are newer.
     let stamp = u64::MAX / 2 + part.before as u64;
-    Commit { writer: OWN_LOG, owner, sequence: 1, stamp, time: 0, transaction: None, side: part.records }
+    let side = part.records;
+    Commit { writer: OWN_LOG, owner, sequence: 1, stamp, time: 0, transaction: None, order: None, side }
 }
 
 #[cfg(test)]

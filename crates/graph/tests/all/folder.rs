@@ -139,6 +139,7 @@ fn commit(log: u8, record: &Record) -> Commit {
         stamp: 1,
         time: 0,
         transaction: None,
+        order: None,
         side: vec![record.encode()],
     }
 }

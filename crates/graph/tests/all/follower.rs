@@ -88,7 +88,16 @@ fn a_large_transaction_says_what_its_commits_say_one_by_one() {
         };
         let rows = (0..30_000).map(|i| row(i * (1 + sequence % 2))).collect();
         let side = vec![Record::Relations(rows).encode()];
-        Commit { writer: log, owner: 1, sequence, stamp: sequence, time: 0, transaction: None, side }
+        Commit {
+            writer: log,
+            owner: 1,
+            sequence,
+            stamp: sequence,
+            time: 0,
+            transaction: None,
+            order: None,
+            side,
+        }
     };
     let commits: Vec<Commit> = (1..=7).map(commit).collect();
     let (mut together, mut alone) = (GraphFollower::new(), GraphFollower::new());

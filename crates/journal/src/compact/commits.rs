@@ -1,23 +1,30 @@
 //! The tables of commits and of side records: rows of older takeovers as they are, with those of the logs among them.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::log::encode_side;
 use fieldstone_format::origin::{EntryOrigin, OriginRank};
-use fieldstone_format::schema_extension;
 use fieldstone_format::table::{BlockSink, TableBuilder, TableRef};
 use fieldstone_format::takeover::TakeoverTable;
-use fieldstone_format::takeover::rows::{CommitRow, commit_key, side_key};
+use fieldstone_format::takeover::rows::{CommitRow, commit_key, parse_commit_key, parse_side_key, side_key};
+use fieldstone_format::{Id, schema_extension};
 
-use super::inputs::{EndedLog, Inputs};
+use super::ended_log::EndedLog;
+use super::endings::Fate;
+use super::inputs::Inputs;
 use super::tables::side_records;
 use crate::medium::Medium;
 use crate::takeover::{Rows, Takeover};
 
 /// Sequence of a commit, and the origin of a row of it.
 type RowPlace = (u64, Option<OriginRank>);
+
+/// In the place of a number: the commit is gone, with its entries and side records.
+const GONE: u32 = u32::MAX;
 
 /// The numbers that commits have in the table of a takeover.
 #[derive(Debug, Default)]
@@ -28,6 +35,8 @@ pub struct CommitNumbers {
     takeovers: Vec<Vec<u32>>,
     /// The stamp of each commit.
     pub stamps: Vec<u64>,
+    /// Log and sequence of commits that are gone: those of forgotten transactions that never were visible.
+    gone: HashSet<(Id, u64)>,
 }
 
 impl CommitNumbers {
@@ -37,15 +46,25 @@ impl CommitNumbers {
             logs: vec![Vec::new(); inputs.logs.len()],
             takeovers: vec![Vec::new(); inputs.takeovers.len()],
             stamps: Vec::new(),
+            gone: HashSet::new(),
         };
         let mut builder = TableBuilder::new();
         let mut streams = Streams::new(&inputs.takeovers, TakeoverTable::Commits)?;
         for (log, ended) in inputs.logs.iter().enumerate() {
             for (key, row, of) in log_rows(ended, inputs.number) {
                 streams.pass(&key, |takeover, key, value| {
-                    numbers.note_taken(takeover, builder.rows(), value)?;
-                    builder.push(key, value, sink)
+                    match numbers.note_taken(inputs, takeover, builder.rows(), (key, value))? {
+                        Some(value) => builder.push(key, &value, sink),
+                        None => Ok(()),
+                    }
                 })?;
+                if let Some(transaction) = row.transaction
+                    && inputs.endings.fate(transaction, ended.log.writer, of.0) == Fate::Gone
+                {
+                    numbers.logs[log].push((of, GONE));
+                    numbers.gone.insert((ended.log.writer, of.0));
+                    continue;
+                }
                 numbers.logs[log].push((of, number(builder.rows())?));
                 numbers.stamps.push(row.stamp);
                 builder.push(&key, &row.encode(), sink)?;
@@ -54,37 +73,61 @@ impl CommitNumbers {
             numbers.logs[log].sort_unstable();
         }
         streams.pass_all(|takeover, key, value| {
-            numbers.note_taken(takeover, builder.rows(), value)?;
-            builder.push(key, value, sink)
+            match numbers.note_taken(inputs, takeover, builder.rows(), (key, value))? {
+                Some(value) => builder.push(key, &value, sink),
+                None => Ok(()),
+            }
         })?;
         Ok((numbers, builder.finish(sink)?))
     }
 
-    fn note_taken(&mut self, takeover: usize, row: u64, value: &[u8]) -> Result<()> {
-        self.takeovers[takeover].push(number(row)?);
-        self.stamps.push(CommitRow::decode(value)?.stamp);
-        Ok(())
+    /// Numbers a commit of a takeover, and gives its new value; `None` where it is gone.
+    fn note_taken<'a>(
+        &mut self,
+        inputs: &Inputs,
+        takeover: usize,
+        at: u64,
+        (key, value): (&[u8], &'a [u8]),
+    ) -> Result<Option<Cow<'a, [u8]>>> {
+        let row = CommitRow::decode(value)?;
+        let (writer, sequence, _) = parse_commit_key(key)?;
+        let fate = row.transaction.map_or(Fate::Stays, |id| inputs.endings.fate(id, writer, sequence));
+        if fate == Fate::Gone {
+            self.takeovers[takeover].push(GONE);
+            self.gone.insert((writer, sequence));
+            return Ok(None);
+        }
+        self.takeovers[takeover].push(number(at)?);
+        self.stamps.push(row.stamp);
+        Ok(Some(match fate {
+            Fate::Visible(order) => {
+                CommitRow { transaction: None, order: Some(order), ..row }.encode().into()
+            }
+            _ => value.into(),
+        }))
     }
 
-    /// The number of a commit of a log, and of its entries with an origin.
-    pub fn of_log(&self, log: usize, sequence: u64, origin: Option<&EntryOrigin>) -> Result<u32> {
+    /// The number of a commit of a log, and of its entries with an origin; `None` where it is gone.
+    pub fn of_log(&self, log: usize, sequence: u64, origin: Option<&EntryOrigin>) -> Result<Option<u32>> {
         let rows = &self.logs[log];
         let wanted = (sequence, origin.map(EntryOrigin::rank));
         let found = rows.binary_search_by_key(&wanted, |(of, _)| *of);
         found
-            .map(|i| rows[i].1)
+            .map(|i| Some(rows[i].1).filter(|number| *number != GONE))
             .map_err(|_| Error::corrupt("a segment names a commit that its log does not have"))
     }
 
-    /// The number of a commit that a takeover gave another one.
-    pub fn of_takeover(&self, takeover: usize, number: u64) -> Result<u32> {
+    /// The number of a commit that a takeover gave another one; `None` where it is gone.
+    pub fn of_takeover(&self, takeover: usize, number: u64) -> Result<Option<u32>> {
         let found = usize::try_from(number).ok().and_then(|i| self.takeovers[takeover].get(i));
-        found.copied().ok_or_else(|| Error::corrupt("an index entry names no commit"))
+        let found = *found.ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
+        Ok(Some(found).filter(|number| *number != GONE))
     }
 }
 
 fn number(row: u64) -> Result<u32> {
-    u32::try_from(row).map_err(|_| Error::internal("a takeover has more than 2^32 commits"))
+    let number = u32::try_from(row).ok().filter(|number| *number != GONE);
+    number.ok_or_else(|| Error::internal("a takeover has more than 2^32 commits"))
 }
 
 /// Key, row and place of a commit.
@@ -120,6 +163,7 @@ fn log_rows(ended: &EndedLog, taken: u64) -> Vec<LogRow> {
 /// Writes the table of side records of catalog and graph.
 pub fn write_side(
     inputs: &Inputs,
+    numbers: &CommitNumbers,
     medium: &dyn Medium,
     sink: &mut dyn BlockSink,
 ) -> Result<Option<TableRef>> {
@@ -128,6 +172,9 @@ pub fn write_side(
     let is_forgotten = planted::is(Planted::TakeoverWithoutSideRecords);
     for ended in &inputs.logs {
         for commit in &ended.commits {
+            if numbers.gone.contains(&(ended.log.writer, commit.sequence)) {
+                continue;
+            }
             let records = side_records(medium, ended.log.writer, commit)?;
             // All records of a commit, or none: deletions name records by their numbers.
             let is_ours = |kind: u16| !schema_extension::KINDS.contains(&kind);
@@ -135,12 +182,24 @@ pub fn write_side(
                 continue;
             }
             let key = side_key(ended.log.writer, commit.sequence);
-            streams.pass(&key, |_, key, value| builder.push(key, value, sink))?;
+            streams.pass(&key, |_, key, value| push_side(numbers, (key, value), &mut builder, sink))?;
             builder.push(&key, &encode_side(&records), sink)?;
         }
     }
-    streams.pass_all(|_, key, value| builder.push(key, value, sink))?;
+    streams.pass_all(|_, key, value| push_side(numbers, (key, value), &mut builder, sink))?;
     builder.finish(sink)
+}
+
+fn push_side(
+    numbers: &CommitNumbers,
+    (key, value): (&[u8], &[u8]),
+    builder: &mut TableBuilder,
+    sink: &mut dyn BlockSink,
+) -> Result<()> {
+    match numbers.gone.contains(&parse_side_key(key)?) {
+        true => Ok(()),
+        false => builder.push(key, value, sink),
+    }
 }
 
 /// The rows of one table of several takeovers, in the order of their keys.

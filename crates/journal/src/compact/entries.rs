@@ -23,7 +23,7 @@ use crate::entry_source::{EntryCursor, EntryHeap, EntrySource};
 /// A source of entries: which input it is of, and the new numbers of its commits.
 enum Of {
     /// A segment of a log.
-    Log { log: usize, commits: Vec<u32> },
+    Log { log: usize, commits: Vec<Option<u32>> },
     /// A takeover, and the new numbers of the logs that hold bytes.
     Takeover { takeover: usize, holders: Vec<u64> },
 }
@@ -77,7 +77,7 @@ impl<'a> EntryMerge<'a> {
                     let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));
                     commits.of_log(log, commit.sequence, origin)
                 });
-                let numbers = numbers.collect::<Result<Vec<u32>>>()?;
+                let numbers = numbers.collect::<Result<Vec<Option<u32>>>>()?;
                 add(&EntrySource::Segment(segment.clone(), 0), Of::Log { log, commits: numbers })?;
             }
         }
@@ -129,9 +129,12 @@ impl<'a> EntryMerge<'a> {
                 let (index, entry) = (cursor.index, Entry::decode(cursor.value())?);
                 let more = cursor.advance()?;
                 self.heap.settle(more);
-                moving.push(self.moved(index, entry, &key[..dataset_end])?);
+                moving.extend(self.moved(index, entry, &key[..dataset_end])?);
             }
             moving.sort_unstable_by_key(|entry| Reverse(entry.rank));
+            if moving.is_empty() {
+                continue;
+            }
             self.axes.note(&key)?;
             for entry in &moving {
                 builder.push(&key, &entry.value, sink)?;
@@ -141,7 +144,8 @@ impl<'a> EntryMerge<'a> {
         builder.finish(sink)
     }
 
-    fn moved(&mut self, index: usize, mut entry: Entry, dataset: &[u8]) -> Result<Moving> {
+    /// The entry as the takeover has it; `None` where its commit is gone.
+    fn moved(&mut self, index: usize, mut entry: Entry, dataset: &[u8]) -> Result<Option<Moving>> {
         let range = entry.location.own_range();
         let number = match &self.sources[index] {
             Of::Log { log, commits } => {
@@ -172,6 +176,7 @@ impl<'a> EntryMerge<'a> {
                 self.commits.of_takeover(*takeover, entry.commit)?
             }
         };
+        let Some(number) = number else { return Ok(None) };
         entry.commit = u64::from(number);
         self.removals |= entry.is_removal() || entry.is_attempt_tombstone();
         self.bytes = self.bytes.saturating_add(entry.length);
@@ -180,7 +185,7 @@ impl<'a> EntryMerge<'a> {
         let rank = (stamp, number, entry.ordinal);
         let mut value = Vec::with_capacity(64);
         entry.encode(&mut value);
-        Ok(Moving { rank, value })
+        Ok(Some(Moving { rank, value }))
     }
 
     /// Counts an entry for its dataset. The oldest commits that takeovers name stand there already.

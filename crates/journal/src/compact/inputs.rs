@@ -1,112 +1,21 @@
-//! The inputs of one takeover: ended logs, read and checked whole, and older takeovers.
+//! The inputs of one takeover: ended logs and older takeovers.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::flush_part::FlushPart;
-use fieldstone_format::log::{CommitRecord, Decision, FrameInfo, HEAD, Section};
-use fieldstone_format::origin::{EntryOrigin, OriginRank};
 use fieldstone_format::takeover::rows::Ended;
-use fieldstone_format::{Id, schema_extension};
 
 use super::CompactOptions;
-use crate::medium::{self, Inspect, Medium};
+use super::ended_log::EndedLog;
+use super::endings::{Endings, is_due};
+use crate::medium::{self, Medium};
 use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
 use crate::takeover::Takeover;
 
 /// Most logs that one takeover takes over; a pass makes several where there are more.
 const LOGS_MAX: usize = 1024;
-
-/// A commit of a log that is taken over.
-#[derive(Debug)]
-pub struct LogCommit {
-    pub sequence: u64,
-    pub stamp: u64,
-    pub time: i64,
-    pub transaction: Option<Id>,
-    pub fields: u64,
-    pub bytes: u64,
-    pub view: u64,
-    /// Begin and length of the payload in its frame.
-    pub payload: (u64, u64),
-    pub side: Section,
-    pub side_count: u64,
-    /// A decision on a transaction, where it is not the mark of the store's own records.
-    pub decision: Option<Decision>,
-    pub flushes: Vec<FlushPart>,
-}
-
-impl LogCommit {
-    fn new(ends: &FrameInfo, record: CommitRecord) -> LogCommit {
-        let begin = ends.frame + HEAD as u64;
-        // Behind the payload comes the segment that the commit adds, else its side records.
-        let own = record.segments.last().filter(|segment| segment.file == 0 && segment.offset >= begin);
-        let end = own.map_or(record.side.offset, |segment| segment.offset);
-        LogCommit {
-            sequence: record.sequence,
-            stamp: record.stamp,
-            time: record.time,
-            transaction: record.transaction,
-            fields: record.fields,
-            bytes: record.bytes,
-            view: record.view,
-            payload: (begin, end.saturating_sub(begin)),
-            side: record.side,
-            side_count: record.side_count,
-            decision: record.decision.filter(|decision| decision.transaction != schema_extension::FLAG),
-            flushes: record.flushes,
-        }
-    }
-}
-
-/// A log that is taken over.
-#[derive(Debug)]
-pub struct EndedLog {
-    pub log: Arc<SnapshotLog>,
-    pub how: Ended,
-    /// Its commits, oldest first.
-    pub commits: Vec<LogCommit>,
-    /// The origins of moved entries, by commit; each has a row of its own.
-    pub origins: BTreeMap<(u64, OriginRank), EntryOrigin>,
-}
-
-impl EndedLog {
-    /// Reads all commits of a log, and compares every byte of them with its checksum (R19).
-    fn read(inspect: &dyn Inspect, log: &Arc<SnapshotLog>, how: Ended) -> Result<EndedLog> {
-        let (mut commits, mut damage) = (Vec::new(), None);
-        inspect.check(log, &mut |ends, outcome| match outcome {
-            Ok(record) => commits.push(LogCommit::new(&ends, record)),
-            Err(e) => damage = damage.take().or(Some(e)),
-        })?;
-        damage.map_or(Ok(()), Err)?;
-        inspect.check_header(log)?;
-        for (number, length) in &log.record.data_logs {
-            inspect.check_data(log.writer, *number, *length)?;
-        }
-        let is_whole = commits.iter().map(|commit| commit.sequence).eq(1..=log.record.sequence);
-        if !is_whole {
-            return Err(Error::corrupt("commits of the log are missing"));
-        }
-        let mut origins = BTreeMap::new();
-        for segment in &log.segments {
-            let meta = segment.meta()?;
-            for commit in &meta.commits {
-                let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));
-                if let Some(origin) = origin {
-                    origins.insert((commit.sequence, origin.rank()), origin.clone());
-                }
-            }
-        }
-        Ok(EndedLog { log: log.clone(), how, commits, origins })
-    }
-
-    /// Bytes of the log.
-    fn bytes(&self) -> u64 {
-        self.log.ends.end()
-    }
-}
 
 /// A log that stays as it is, although it has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +41,8 @@ pub struct Inputs {
     pub live: Vec<(u64, u64)>,
     /// More logs are left for another takeover.
     pub is_more: bool,
+    /// The fate of ended transactions.
+    pub endings: Endings,
 }
 
 impl Inputs {
@@ -157,7 +68,7 @@ pub fn choose(
     (medium, snapshot): (&Arc<dyn Medium>, &Snapshot),
     refresher: &Refresher,
     user: u32,
-    options: &CompactOptions,
+    (options, now): (&CompactOptions, i64),
     left: &mut Vec<LeftLog>,
 ) -> Result<Option<Inputs>> {
     let known: HashSet<String> = left.iter().map(|log| log.file.clone()).collect();
@@ -194,12 +105,36 @@ pub fn choose(
     }
     let own: Vec<&Arc<Takeover>> =
         snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user).collect();
-    if logs.is_empty() {
+    let at = (now, options.grace);
+    let first = first_merged(&own, bytes, options.max_merge, (snapshot.taken.floor(user), at))?;
+    if logs.is_empty() && first == own.len() {
         return Ok(None);
     }
+    let newest = own.iter().map(|takeover| takeover.number()).max().unwrap_or(0);
+    let (stay, taken) = own.split_at(first);
+    let takeovers: Vec<Arc<Takeover>> = taken.iter().map(|takeover| (*takeover).clone()).collect();
+    let endings = Endings::find(snapshot, user, (&logs, &takeovers), at)?;
+    Ok(Some(Inputs {
+        user,
+        number: medium.files().map_or(newest + 1, |files| files.next_takeover(user, newest)),
+        logs,
+        takeovers,
+        live: stay.iter().map(|takeover| (takeover.number(), takeover.digest)).collect(),
+        is_more,
+        endings,
+    }))
+}
+
+/// The first of the takeovers that become a part of a new one, which reads this number of bytes of logs.
+fn first_merged(
+    own: &[&Arc<Takeover>],
+    mut bytes: u64,
+    most: Option<u64>,
+    (floor, at): (u64, (i64, u64)),
+) -> Result<usize> {
     // As segments of a log: weights more than double from one takeover to the next older one, so that few are left.
     let mut first = own.len();
-    let fits = |bytes: u64| options.max_merge.is_none_or(|most| bytes <= most);
+    let fits = |bytes: u64| most.is_none_or(|most| bytes <= most);
     while first > 0
         && weight(own[first - 1]) <= bytes.saturating_mul(2)
         && fits(bytes + weight(own[first - 1]))
@@ -207,16 +142,13 @@ pub fn choose(
         first -= 1;
         bytes += weight(own[first]);
     }
-    let newest = own.iter().map(|takeover| takeover.number()).max().unwrap_or(0);
-    let (stay, taken) = own.split_at(first);
-    Ok(Some(Inputs {
-        user,
-        number: medium.files().map_or(newest + 1, |files| files.next_takeover(user, newest)),
-        logs,
-        takeovers: taken.iter().map(|takeover| (*takeover).clone()).collect(),
-        live: stay.iter().map(|takeover| (takeover.number(), takeover.digest)).collect(),
-        is_more,
-    }))
+    for (i, takeover) in own[..first].iter().enumerate() {
+        let all = own[i..first].iter().map(|takeover| weight(takeover)).sum::<u64>();
+        if fits(bytes + all) && is_due(takeover, floor, at)? {
+            return Ok(i);
+        }
+    }
+    Ok(first)
 }
 
 /// How a log has ended; `None` if its writer may go on (R11).

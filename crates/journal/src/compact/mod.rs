@@ -13,6 +13,7 @@
 //! payload    bytes of small flushes, copied into a data log
 //! tables     the small tables, in memory
 //! commits    commits and side records, merged row by row
+//! endings    transactions that have ended: sealed, and later forgotten
 //! entries    index entries, merged by key; datasets, axes
 //! ```
 //!
@@ -39,6 +40,8 @@
 //! ```
 
 mod commits;
+mod ended_log;
+mod endings;
 mod entries;
 mod inputs;
 mod payload;
@@ -159,7 +162,12 @@ pub(crate) fn make(
 fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
     let who = &env.identity;
     // A handle that was opened before the store was there does not know which one it is: its logs do.
-    let first = inputs.logs.first().ok_or_else(|| Error::internal("a takeover of no log is made"))?;
+    let of_log = inputs.logs.first().map(|ended| &ended.log.header);
+    let first = of_log.map(|header| (header.store, header.schema.clone())).or_else(|| {
+        let older = inputs.takeovers.last()?;
+        Some((older.header.store, older.header.schema.clone()))
+    });
+    let (store, schema) = first.ok_or_else(|| Error::internal("a takeover of no log is made"))?;
     let older = inputs.takeovers.iter().map(|takeover| takeover.number());
     let before = inputs.takeovers.iter().flat_map(|takeover| takeover.header.replaced.iter().copied());
     let mut replaced: Vec<u64> = older.chain(before).collect();
@@ -167,11 +175,11 @@ fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
     replaced.dedup();
     Ok(TakeoverHeader {
         id,
-        store: first.log.header.store,
+        store,
         number: inputs.number,
         created: env.clock.now(),
         newest: 0,
-        floor: 0,
+        floor: inputs.endings.floor,
         record_offset: 0,
         record_len: 0,
         record_crc: 0,
@@ -186,7 +194,7 @@ fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
         purge: false,
         live: inputs.live.clone(),
         replaced,
-        schema: first.log.header.schema.clone(),
+        schema,
     })
 }
 
@@ -212,7 +220,7 @@ fn write(
     let mut merge = EntryMerge::new(inputs, &numbers, payload, small.numbers())?;
     add(TakeoverTable::Entries, merge.write(&mut file, each)?);
     merge.write_summaries(&mut file)?.into_iter().for_each(|(table, reference)| add(table, reference));
-    add(TakeoverTable::Side, write_side(inputs, medium, &mut file)?);
+    add(TakeoverTable::Side, write_side(inputs, &numbers, medium, &mut file)?);
     small.write(&mut file, &mut add)?;
     (record.removals, record.bytes) = (merge.removals, merge.bytes);
     record.tables.sort_unstable_by_key(|(table, _)| *table);

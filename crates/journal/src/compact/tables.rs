@@ -17,7 +17,8 @@ use fieldstone_format::takeover::rows::{
 };
 use fieldstone_format::{Id, crc, data, log_end, schema_extension};
 
-use super::inputs::{EndedLog, Inputs, LogCommit};
+use super::ended_log::{EndedLog, LogCommit};
+use super::inputs::Inputs;
 use crate::medium::Medium;
 use crate::takeover::Takeover;
 
@@ -49,7 +50,7 @@ impl SmallTables {
         let mut tables = SmallTables::default();
         for takeover in &inputs.takeovers {
             tables.newest = tables.newest.max(takeover.header.newest);
-            tables.add_takeover(takeover, now).map_err(|e| takeover.named(e))?;
+            tables.add_takeover(inputs, takeover, now).map_err(|e| takeover.named(e))?;
         }
         for log in &inputs.logs {
             tables.newest = tables.newest.max(log.log.record.stamp);
@@ -59,14 +60,17 @@ impl SmallTables {
             }
         }
         tables.number_facts();
-        for row in tables.transactions.values_mut() {
+        for (id, row) in &mut tables.transactions {
+            if inputs.endings.seals(*id) {
+                row.sealed = inputs.number;
+            }
             row.decisions.sort_by_key(|row| (row.stamp, row.writer));
         }
         tables.condemn(inputs, medium, now)?;
         Ok(tables)
     }
 
-    fn add_takeover(&mut self, takeover: &Arc<Takeover>, now: i64) -> Result<()> {
+    fn add_takeover(&mut self, inputs: &Inputs, takeover: &Arc<Takeover>, now: i64) -> Result<()> {
         let (mut facts, mut attempts) = (Vec::new(), Vec::new());
         takeover.each_below(TakeoverTable::Facts, &[], |key, _| {
             facts.push(Facts::decode(key)?);
@@ -90,6 +94,9 @@ impl SmallTables {
         })?;
         takeover.each_below(TakeoverTable::Transactions, &[], |key, value| {
             let id = Cursor::new(key).id()?;
+            if inputs.endings.is_over(id) {
+                return Ok(());
+            }
             let row = TransactionRow::decode(id, value)?;
             let known = self.transactions.entry(id).or_default();
             known.sealed = known.sealed.max(row.sealed);
@@ -171,13 +178,15 @@ impl SmallTables {
                 };
                 self.add_flush(flush_key(flush.session, flush.number), row, now);
             }
-            self.add_transactions(writer, commit);
+            self.add_transactions(inputs, writer, commit);
         }
     }
 
-    fn add_transactions(&mut self, writer: Id, commit: &LogCommit) {
-        let is_forgotten = planted::is(Planted::TakeoverWithoutDecisions);
-        if let Some(decision) = commit.decision.clone().filter(|_| !is_forgotten) {
+    fn add_transactions(&mut self, inputs: &Inputs, writer: Id, commit: &LogCommit) {
+        let is_forgotten = |id: Id| inputs.endings.is_over(id);
+        let left_out = planted::is(Planted::TakeoverWithoutDecisions);
+        let decision = commit.decision.clone().filter(|decision| !is_forgotten(decision.transaction));
+        if let Some(decision) = decision.filter(|_| !left_out) {
             let row = self.transactions.entry(decision.transaction).or_default();
             row.decisions.push(DecisionRow {
                 stamp: commit.stamp,
@@ -186,7 +195,7 @@ impl SmallTables {
                 decision,
             });
         }
-        let Some(transaction) = commit.transaction else { return };
+        let Some(transaction) = commit.transaction.filter(|id| !is_forgotten(*id)) else { return };
         let prepared = &mut self.transactions.entry(transaction).or_default().prepared;
         match prepared.iter_mut().find(|row| row.writer == writer) {
             Some(row) => (row.sequence, row.fields) = (commit.sequence, row.fields + commit.fields),

@@ -323,6 +323,7 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
         stamp: u64::MAX,
         time: 0,
         transaction: None,
+        order: None,
         side: harness.side(dice, world.heads()),
     };
     assert!(!overlay(&mut *follower, &world.feed, &world.fields, None, &[])?, "there is nothing to overlay");

@@ -346,7 +346,7 @@ impl Standing {
         let states: BTreeMap<Id, TransactionState> =
             self.0.decisions().into_iter().map(|state| (state.transaction, state)).collect();
         let order = |writer: Id, entry: &EntryChange| -> Option<Order> {
-            let Some(id) = entry.transaction else { return Some((entry.stamp, writer)) };
+            let Some(id) = entry.transaction else { return entry.order.or(Some((entry.stamp, writer))) };
             let prepared = (own == Some(id)).then_some((u64::MAX, Id::LEAST));
             let Some(state) = states.get(&id) else { return prepared };
             let open = state.is_open_for(writer, entry.sequence);

@@ -18,7 +18,7 @@ use tracing::{Span, debug_span};
 
 use super::begun::Begun;
 use super::datasets::Datasets;
-use super::ended::check_open;
+use super::ended::{check_floor, check_open};
 use super::gathering::Gathering;
 use super::looks::Looks;
 use super::unflushed::Unflushed;
@@ -107,12 +107,29 @@ impl<'a> Committer<'a> {
         looks.access.check_writable()?;
         looks.access.check_user(session)?;
         let _span = debug_span!("flush", transaction = session.transaction().map(display)).entered();
+        let user = looks.access.user(session);
+        let is_listed = session.transaction().map_or(Ok(true), |id| self.is_listed(id, user))?;
         let Some(flushed) = self.commit_session(session)? else { return Ok(()) };
-        if session.transaction().is_some() {
+        if let Some(transaction) = session.transaction() {
+            let snapshot = looks.snapshot()?;
+            if !is_listed {
+                check_floor(transaction, user, &snapshot)?;
+            }
             // A decision may have been written meanwhile; then this flush is not part of it.
-            check_open(&*looks.access.env().identity, session, Some(&flushed), &*looks.snapshot()?)?;
+            check_open(&*looks.access.env().identity, session, Some(&flushed), &snapshot)?;
         }
         Ok(())
+    }
+
+    /// Whether a transaction was listed before this moment: no floor passes it then (R16).
+    fn is_listed(&self, transaction: Id, user: u32) -> Result<bool> {
+        let looks = self.looks();
+        let known = looks.refresher().lock().current().clone();
+        let is_known = known.lists(transaction, user);
+        match is_known || known.taken.takeovers().is_empty() {
+            true => Ok(is_known),
+            false => Ok(looks.snapshot()?.lists(transaction, user)),
+        }
     }
 
     /// Takes an encoded value for the session's next commit.

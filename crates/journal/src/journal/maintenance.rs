@@ -122,10 +122,12 @@ impl Maintenance<'_> {
         let mut progress = CompactProgress::default();
         let (user, mut races) = (access.user(session), 0);
         let mut options = options.clone();
+        options.grace = self.grace(self.files()?, options.grace);
         loop {
             let chosen = {
                 let refresher = self.looks.refresher().lock();
-                choose((medium, &snapshot), &refresher, user, &options, &mut report.left)?
+                let at = (&options, access.env().clock.now());
+                choose((medium, &snapshot), &refresher, user, at, &mut report.left)?
             };
             let Some(inputs) = chosen else { return Ok(snapshot) };
             let before = progress.entries;
@@ -156,6 +158,12 @@ impl Maintenance<'_> {
         }
     }
 
+    /// A grace, which is longer where files show late.
+    fn grace(&self, files: &FileMedium, grace: u64) -> u64 {
+        let is_late = files.shows_late() && !planted::is(Planted::NoGrace);
+        if is_late { grace.max(GRACE_WHERE_LATE) } else { grace }
+    }
+
     /// Looks at every log.
     fn look(&self) -> Result<Arc<Snapshot>> {
         self.looks.refresh()?;
@@ -171,8 +179,7 @@ impl Maintenance<'_> {
         report: &mut CompactReport,
     ) -> Result<()> {
         let (env, user) = (self.looks.access.env(), self.looks.access.env().identity.uid());
-        let is_late = files.shows_late() && !planted::is(Planted::NoGrace);
-        let grace = if is_late { grace.max(GRACE_WHERE_LATE) } else { grace };
+        let grace = self.grace(files, grace);
         let (now, mut due) = (env.clock.now(), Vec::new());
         let grace = i64::try_from(grace).unwrap_or(i64::MAX);
         let own = snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user);

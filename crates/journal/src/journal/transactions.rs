@@ -11,7 +11,7 @@ use fieldstone_format::transaction_id::{BEGUN_SINCE, TransactionId};
 use tracing::debug_span;
 
 use super::commit::Committer;
-use super::ended::check_open;
+use super::ended::{check_open, check_unsealed};
 use crate::identity::random_id;
 use crate::medium::clock_stamp;
 use crate::session::Session;
@@ -88,9 +88,11 @@ impl Transactions<'_> {
         let covered = |(writer, sequence): &(Id, u64)| {
             state.is_some_and(|state| state.covers_commit(*writer, *sequence))
         };
-        if kinds == before && covers.iter().all(covered) {
+        let is_known = !snapshot.taken.is_forgotten(transaction, user);
+        if is_known && kinds == before && covers.iter().all(covered) {
             return Ok(());
         }
+        check_unsealed(transaction, user, &snapshot)?;
         self.write_decision(Decision { transaction, committed: true, kinds, covers }, horizon, session)
     }
 
@@ -128,6 +130,14 @@ impl Transactions<'_> {
             }
         } else {
             let mut covers = snapshot.prepared(transaction, user);
+            let is_own = self.committer.begun.contains(transaction);
+            // Nothing of it is there, and nothing was to be there.
+            if commit || !is_own {
+                check_unsealed(transaction, user, &snapshot)?;
+            } else if snapshot.taken.is_forgotten(transaction, user) {
+                self.committer.begun.remove(transaction);
+                return Ok(());
+            }
             self.check_decider(transaction, &covers, &snapshot)?;
             if planted::is(Planted::DecisionForgetsLog) && covers.len() > 1 {
                 covers.pop();
@@ -151,14 +161,18 @@ impl Transactions<'_> {
         let flushed = self.committer.decide(decision, Vec::new(), horizon, session)?;
         // Those of the log itself may be more than were asked for.
         let covers = flushed.record.decision.as_ref().map_or(&[][..], |decision| &decision.covers);
+        let looks = self.committer.looks();
+        let snapshot = looks.snapshot()?;
+        // R17: who forgets it looks at all decisions a grace after it was sealed; this one was durable before our look.
+        if !planted::is(Planted::DeciderDoesNotLook) {
+            check_unsealed(transaction, looks.access.user(session), &snapshot)?;
+        }
         if !ends {
             return Ok(());
         }
         // Another process that flushed into the transaction while it was decided gets an error from its own flush, or we get
         // one here, because one of us always sees the other (J-19).
-        let looks = self.committer.looks();
-        let late: Vec<String> = looks
-            .snapshot()?
+        let late: Vec<String> = snapshot
             .prepared(transaction, looks.access.user(session))
             .into_iter()
             .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))

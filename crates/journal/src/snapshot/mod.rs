@@ -7,6 +7,7 @@
 mod accepted;
 mod attempts;
 mod chain;
+mod forgotten;
 mod format;
 mod owners;
 mod refresh;
@@ -22,7 +23,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, Location};
 use fieldstone_format::log::LogHeader;
-use fieldstone_format::log::kinds;
+use fieldstone_format::log::{Prepared as Listed, kinds};
 use fieldstone_format::origin::EntryOrigin;
 use fieldstone_format::version::Version;
 
@@ -290,7 +291,10 @@ impl Snapshot {
         };
         // All alike, so that the commits' own stamps count, as they will after the decision.
         let undecided = (own == Some(id)).then_some((u64::MAX, Id::LEAST));
-        let Some(state) = self.transaction_state(id, commit.user) else { return undecided };
+        let Some(state) = self.transaction_state(id, commit.user) else {
+            // R16: what comes late for a forgotten transaction is nobody's.
+            return undecided.filter(|_| !self.taken.is_forgotten(id, commit.user));
+        };
         state
             .visible(kinds::FIELDS, commit.writer, commit.sequence)
             .or_else(|| undecided.filter(|_| state.is_open_for(commit.writer, commit.sequence)))
@@ -322,6 +326,7 @@ impl Snapshot {
     /// Whether a transaction has ended for the logs of a user.
     pub fn has_ended(&self, transaction: Id, user: u32) -> bool {
         self.transaction_state(transaction, user).is_some_and(|state| state.closed())
+            || self.taken.is_forgotten(transaction, user)
     }
 
     /// Logs of a user with commits prepared under a transaction, each with the last one's sequence; by log.
@@ -339,8 +344,10 @@ impl Snapshot {
 
     /// All logs with commits prepared under transactions, as far as their writers do not know these to be decided.
     pub fn all_prepared(&self) -> impl Iterator<Item = (Id, Prepared)> {
-        let living = self.logs.iter().flat_map(|log| {
-            log.record.prepared.iter().map(|prepared| {
+        let living = self.logs.iter().flat_map(move |log| {
+            let listed = log.record.prepared.iter();
+            let counts = |prepared: &&Listed| !self.taken.is_forgotten(prepared.transaction, log.uid);
+            listed.filter(counts).map(|prepared| {
                 let (writer, user, sequence) = (log.writer, log.uid, prepared.sequence);
                 let (fields, since) = (prepared.fields, prepared.since);
                 (prepared.transaction, Prepared { writer, user, sequence, fields, since })
@@ -475,7 +482,7 @@ fn all_states(logs: &[Arc<SnapshotLog>], taken: &TakeoverContent) -> Layers<(Id,
     for TakenDecision { user, writer, decided } in &taken.decisions {
         add_decision(&mut states, (*user, *writer), decided);
     }
-    add_decisions(states, logs, &empty).unwrap_or_default()
+    add_decisions(states, (logs, taken), &empty).unwrap_or_default()
 }
 
 /// The decisions in these logs, given those of an earlier snapshot; `None` if a log is not an extension of its
@@ -492,13 +499,13 @@ fn states(
     if !Arc::ptr_eq(taken, &before.taken) || !before.logs.iter().all(same_user) {
         return None;
     }
-    add_decisions(before.states.clone(), logs, before)
+    add_decisions(before.states.clone(), (logs, taken), before)
 }
 
 /// Adds decisions of logs that an earlier snapshot does not have.
 fn add_decisions(
     mut states: Layers<(Id, u32), Arc<UserState>>,
-    logs: &[Arc<SnapshotLog>],
+    (logs, taken): (&[Arc<SnapshotLog>], &TakeoverContent),
     before: &Snapshot,
 ) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     for log in logs {
@@ -508,7 +515,9 @@ fn add_decisions(
             let same = same.zip(log.decisions.get(last)).is_some_and(|(then, now)| Arc::ptr_eq(then, now));
             same.then_some(())?;
         }
-        for decided in log.decisions.since(known) {
+        // R16: a decision that comes late for a forgotten transaction does not count.
+        let is_late = |decided: &&Arc<Decided>| taken.is_forgotten(decided.decision.transaction, log.uid);
+        for decided in log.decisions.since(known).filter(|decided| !is_late(decided)) {
             add_decision(&mut states, (log.uid, log.writer), decided);
         }
     }

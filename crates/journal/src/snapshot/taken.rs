@@ -71,6 +71,8 @@ pub struct TakeoverContent {
     pub losses: Vec<Loss>,
     heads: OnceLock<Vec<(Id, u64)>>,
     attempts: Mutex<HashMap<(u32, String), Option<Order>>>,
+    /// Whether the version that the snapshot is cut back to has a decision, by its place.
+    pub(super) decided: Mutex<HashMap<Order, bool>>,
 }
 
 impl TakeoverContent {
@@ -213,9 +215,15 @@ impl TakeoverContent {
         match &self.cut {
             Some(cut) if commit.taken > 0 => {
                 cut.holds(commit.user, (commit.writer, commit.sequence), commit.taken)
+                    && commit.forgotten.is_none_or(|order| self.holds_decision(order))
             }
             _ => true,
         }
+    }
+
+    /// Whether the version that the snapshot is cut back to has all logs that a user's takeovers up to a number took.
+    pub(super) fn holds_all_of(&self, user: u32, taken: u64) -> bool {
+        self.cut.as_ref().is_none_or(|cut| taken <= cut.number(user))
     }
 
     /// Whether the version that the snapshot is cut back to has all that a takeover has.

@@ -108,6 +108,7 @@ impl Flight {
             .max(clock_stamp(time));
         let has_ended = |id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user));
         log.forget_left(has_ended);
+        open.retain(|transaction| !has_ended(*transaction));
         let mut record = CommitRecord {
             sequence: log.next_sequence(),
             stamp,

@@ -22,6 +22,7 @@ mod faults;
 mod feed;
 mod field_sources;
 mod filter;
+mod forgotten;
 mod formats;
 mod gone;
 mod group;

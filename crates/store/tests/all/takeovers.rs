@@ -214,7 +214,7 @@ fn a_handle_that_was_opened_before_the_store_existed_takes_over() {
 }
 
 /// One random call.
-fn act(random: &mut Random, store: &Store, transactions: &mut Vec<Id>, n: u64) {
+pub fn act(random: &mut Random, store: &Store, transactions: &mut Vec<Id>, n: u64) {
     let key = format!(
         "run=r{},variable={},step={}",
         random.below(3),

@@ -255,6 +255,7 @@ impl History {
                     stamp: *stamp,
                     time: 0,
                     transaction: *transaction,
+                    order: None,
                     side: side.clone(),
                 };
                 index.apply_commit(&commit).unwrap();

@@ -13,7 +13,16 @@ pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
     let side: Vec<_> = world.seal().iter().map(|record| record.encode()).collect();
     let mut index = Index::open(db, store).unwrap();
     assert!(index.begin_apply(Wait::Yes).unwrap());
-    let commit = Commit { writer: WRITER, owner: 0, sequence: 1, stamp: 1, time: 0, transaction: None, side };
+    let commit = Commit {
+        writer: WRITER,
+        owner: 0,
+        sequence: 1,
+        stamp: 1,
+        time: 0,
+        transaction: None,
+        order: None,
+        side,
+    };
     index.apply_commit(&commit).unwrap();
     let field = |held: &super::world::HeldFields| FieldRow {
         user: 0,

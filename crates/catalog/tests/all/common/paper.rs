@@ -207,7 +207,8 @@ impl Paper {
         let mut index = Index::open(db, store).unwrap();
         assert!(index.begin_apply(Wait::Yes).unwrap());
         let writer = Id([9; 16]);
-        let commit = Commit { writer, owner: 0, sequence: 1, stamp: 1, time: 0, transaction: None, side };
+        let commit =
+            Commit { writer, owner: 0, sequence: 1, stamp: 1, time: 0, transaction: None, order: None, side };
         index.apply_commit(&commit).unwrap();
         index.set_watermark(writer, 1).unwrap();
         index.end_apply().unwrap();
