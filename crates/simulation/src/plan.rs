@@ -72,10 +72,12 @@ pub enum Verb {
     Maintain,
     /// Maintenance takes ended logs over.
     Compact,
+    /// Days pass, and maintenance seals and forgets ended transactions.
+    Forget,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 24] = [
+const VERBS: [(Verb, &str, u64); 25] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -100,6 +102,7 @@ const VERBS: [(Verb, &str, u64); 24] = [
     (Verb::LookBack, "look-back", 5),
     (Verb::Maintain, "maintain", 9),
     (Verb::Compact, "compact", 9),
+    (Verb::Forget, "forget", 4),
 ];
 
 /// One step.

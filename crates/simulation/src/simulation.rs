@@ -64,6 +64,8 @@ pub struct Simulation {
     pub stamp: u64,
     /// Handles that were opened.
     pub opened: u64,
+    /// How far a host's clock ever was ahead, nanoseconds.
+    pub ahead: i64,
     /// Rounds of maintenance.
     pub maintenances: u64,
     /// Rounds in which logs were taken over.
@@ -118,6 +120,7 @@ impl Simulation {
             held: Vec::new(),
             stamp: 1_704_067_200_000_000_000,
             opened: 0,
+            ahead: 0,
             maintenances: 0,
             compactions: 0,
             deaths: 0,
@@ -297,6 +300,9 @@ impl Simulation {
         let has_ended = ends.iter().any(Option::is_some) || deciding;
         match error.kind() {
             ErrorKind::Conflict if has_ended && !may_fail => self.model.refuse(commit),
+            ErrorKind::Conflict if !may_fail && self.may_be_forgotten(transaction) => {
+                self.model.refuse(commit)
+            }
             // Its log ended before it, for all and for ever.
             _ if self.has_lost_log(&error) => self.model.refuse(commit),
             _ if may_fail => self.model.doubt(commit),
@@ -326,12 +332,22 @@ impl Simulation {
         if may_fail || is_shared {
             all.iter().for_each(|id| self.model.doubt(*id));
             self.raced.insert(transaction);
-        } else if before.iter().any(Option::is_some) {
+        } else if before.iter().any(Option::is_some) || self.may_be_forgotten(Some(transaction)) {
             all.iter().for_each(|id| self.model.refuse(*id));
         } else {
             return Err(format!("transaction {transaction} cannot be decided: {}", process::text(&error)));
         }
         Ok(())
+    }
+
+    /// Whether a transaction may lie below the floor: it began a day ago by some clock, and nobody flushed into it (R16).
+    pub fn may_be_forgotten(&self, transaction: Option<u32>) -> bool {
+        let Some(number) = transaction else { return false };
+        let Some(id) = self.transactions.ids.get(number as usize) else { return false };
+        let latest = self.world.now().saturating_add(self.ahead).unsigned_abs();
+        // An id begins with the stamp of its beginning.
+        let begun = id.0[..8].iter().fold(0, |begun: u64, byte| begun << 8 | u64::from(*byte));
+        begun.saturating_add(24 * 3_600 * SECOND) <= latest && !self.model.has_content(number)
     }
 
     /// No acknowledged flush into a transaction is behind its end.

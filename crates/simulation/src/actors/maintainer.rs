@@ -3,6 +3,7 @@
 
 use fieldstone::{Mode, Session};
 
+use super::{trouble, writer};
 use crate::call::{self, Call};
 use crate::plan::Step;
 use crate::process::{PLACES, Purpose, text};
@@ -37,6 +38,27 @@ pub fn compact(simulation: &mut Simulation, step: &Step) -> Checked {
         Err(error) if simulation.has_links => Err(format!("maintenance on {host}: {}", text(&error))),
         _ => Ok(()),
     }
+}
+
+/// A day passes; then, some times, a process writes and closes, and maintenance takes over what has ended. The first takeover
+/// seals transactions, the next one forgets them.
+pub fn forget(simulation: &mut Simulation, step: &Step) -> Checked {
+    let (who, mut random) = (step.who, step.random(0));
+    simulation.world.advance(DAY);
+    for _ in 0..2 + random.below(2) {
+        // The process flushes the rest as it closes.
+        if let Some((calls, purpose)) = writer::prepare(simulation, who, &mut random) {
+            simulation.launch_at_once(who, calls, purpose)?;
+        }
+        if simulation.processes[who].stopped.is_none() {
+            trouble::close(simulation, step)?;
+            simulation.open(who, "")?;
+        }
+        compact(simulation, step)?;
+        simulation.world.advance((130 + random.below(2) * 3_600) * SECOND);
+        simulation.bury()?;
+    }
+    Ok(())
 }
 
 /// Ends logs, mostly twice, with a grace between; at times a day passes before.

@@ -47,5 +47,6 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::LookBack => reader::look_back(simulation, step),
         Verb::Maintain => maintainer::maintain(simulation, step),
         Verb::Compact => maintainer::compact(simulation, step),
+        Verb::Forget => maintainer::forget(simulation, step),
     }
 }

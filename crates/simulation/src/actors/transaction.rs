@@ -13,7 +13,9 @@ pub fn begin(simulation: &mut Simulation, step: &Step) -> Checked {
     let (who, mut random) = (step.who, step.random(0));
     let slot = random.index(simulation.transactions.slots.len());
     let last = simulation.transactions.slots[slot];
-    let is_free = last.is_none_or(|last| !simulation.model.ends(last).contains(&None));
+    let is_over =
+        |last| !simulation.model.ends(last).contains(&None) || simulation.may_be_forgotten(Some(last));
+    let is_free = last.is_none_or(is_over);
     let Some(store) = simulation.processes[who].idle().filter(|_| is_free && simulation.is_alice(who)) else {
         return Ok(());
     };

@@ -100,10 +100,11 @@ pub fn power(simulation: &mut Simulation, step: &Step) -> Checked {
     simulation.cut_power(step.seed)
 }
 
-/// A host's clock jumps: by an hour, to 2099, to 1969, or to the true time.
+/// A host's clock jumps: by an hour, by two days, to 2099, to 1969, or to the true time.
 pub fn clock(simulation: &mut Simulation, step: &Step) -> Checked {
     let mut random = step.random(0);
-    let offset = *random.pick(&[-HOUR, HOUR, 75 * YEAR, -55 * YEAR, 0]);
+    let offset = *random.pick(&[-HOUR, HOUR, -48 * HOUR, 48 * HOUR, 75 * YEAR, -55 * YEAR, 0]);
+    simulation.ahead = simulation.ahead.max(offset);
     simulation.world.set_clock_offset(PLACES[step.who].0, offset);
     Ok(())
 }

@@ -99,7 +99,8 @@ pub fn write(simulation: &mut Simulation, step: &Step) -> Checked {
     if let Some(store) = simulation.processes[who].idle() {
         drop(store.discard(simulation.transactions.session(transaction)));
     }
-    match simulation.processes[who].is_shaky || ends.iter().any(Option::is_some) {
+    let has_ended = ends.iter().any(Option::is_some) || simulation.may_be_forgotten(transaction);
+    match simulation.processes[who].is_shaky || has_ended {
         true => Ok(()),
         false => Err(format!("{who} cannot archive: {}", text(&error))),
     }

@@ -149,6 +149,12 @@ impl Model {
         self.flights.insert(id, Flight { after, needs });
     }
 
+    /// Whether a possible history has a commit in a transaction that was acknowledged.
+    pub fn has_content(&self, transaction: u32) -> bool {
+        let of = |id: &CommitId| self.commits.get(id).is_some_and(|c| c.transaction == Some(transaction));
+        self.histories.iter().flatten().any(|id| of(id) && self.acknowledged.contains(id))
+    }
+
     /// Whether calls of other commits are under way that belong to this transaction.
     pub fn has_flight_in(&self, transaction: u32, but: &[CommitId]) -> bool {
         let own = |id: &CommitId| self.commits.get(id).is_some_and(|c| c.transaction == Some(transaction));
