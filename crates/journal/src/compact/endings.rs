@@ -246,8 +246,11 @@ pub fn is_due(takeover: &Arc<Takeover>, floor: u64, (now, grace): (i64, u64)) ->
     }
     let mut rows = BTreeMap::new();
     add_takeover(&mut rows, takeover, true)?;
-    let is_next = |known: &Spoken| known.sealed == 0 || known.is_due(now, grace);
-    let due = |(id, known): &(&Id, &Spoken)| begun(**id) < floor && known.plain().is_some() && is_next(known);
+    // What began before its own floor was not sealed for a reason that may last: it is not made again for that.
+    let is_new = |id: Id, known: &Spoken| known.sealed == 0 && begun(id) >= takeover.header.floor;
+    let is_next = |id: Id, known: &Spoken| is_new(id, known) || known.is_due(now, grace);
+    let due =
+        |(id, known): &(&Id, &Spoken)| begun(**id) < floor && known.plain().is_some() && is_next(**id, known);
     let due = rows.iter().filter(due).count() as u64;
     Ok(due > 0 && due.saturating_mul(DUE_ONE_IN) >= most)
 }

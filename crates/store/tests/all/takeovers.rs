@@ -456,3 +456,21 @@ fn a_store_of_format_1_has_no_takeovers() {
             .compact(&CompactOptions::default(), &Session::default(), &mut |_| Ok(()));
     assert_eq!(outcome.unwrap_err().kind(), fieldstone_core::ErrorKind::Denied);
 }
+
+/// Maintenance replaces a board of its host without the slots of logs that are taken over. Who still writes finds another
+/// file under the name, and says in another slot that it closes: its log is taken over as well.
+#[test]
+fn r25_a_writer_whose_board_was_replaced_still_says_that_it_closes() {
+    let world = SimWorld::new(1);
+    let (first, second) = (open(&world, "a"), open(&world, "a"));
+    flush_one(&first, "run=a,variable=t", b"1");
+    flush_one(&second, "run=a,variable=u", b"2");
+    close(&first);
+    let board = Path::new(ROOT).join("boards/a.board");
+    let before = world.read(&board).unwrap().len();
+    assert_eq!(compact(&open(&world, "a")).logs, (2, 1));
+    assert!(world.read(&board).unwrap().len() < before);
+    close(&second);
+    assert_eq!(compact(&open(&world, "a")).logs, (1, 0));
+    assert_eq!(listed(&open(&world, "b")).len(), 2);
+}

@@ -82,7 +82,9 @@ impl Boards {
                     Ok(slot) => {
                         let at = (slot.writer, board.owner);
                         let seen = self.slots.get(&at).or(before.get(&at)).copied();
-                        let newest = seen.filter(|seen| seen.sequence > slot.sequence).unwrap_or(slot);
+                        // A writer that finds its board replaced says in another slot that it closes.
+                        let rank = |slot: &Slot| (slot.sequence, slot.closed);
+                        let newest = seen.filter(|seen| rank(seen) > rank(&slot)).unwrap_or(slot);
                         self.slots.insert(at, newest);
                     }
                     // A slot of zeros is one being claimed.

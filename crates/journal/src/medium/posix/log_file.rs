@@ -26,7 +26,7 @@ use super::end_file::{self, ENDS_SINCE};
 use super::layout::Layout;
 use super::linked::Linked;
 use super::slot::{BoardSlot, slot_of};
-use super::takeovers::replaces;
+use super::takeovers::replaced_upto;
 use crate::medium::{Address, LogWriter, ended_meanwhile};
 
 /// Most zeros written at once.
@@ -115,10 +115,16 @@ impl LogFile {
                 Err(_) => board.give_up(),
             }
         }
-        // Not for a log that ends: another store may stand in its place by now.
-        if !slot.closed {
+        // For a log that ends, another store may stand in its place by now: not where the log is still in its own.
+        if !slot.closed || self.is_in_place() {
             self.board = BoardSlot::claim(&self.env, &self.layout, slot).ok();
         }
+    }
+
+    fn is_in_place(&self) -> bool {
+        let open = self.file.as_ref().and_then(|file| file.stat().ok());
+        let named = self.env.disk.stat(&self.path).ok();
+        open.zip(named).is_some_and(|(open, named)| open.inode == named.inode)
     }
 
     /// Makes the end file of this log at a commit, or reads the one that is there: the end that is in force now. `None`
@@ -158,13 +164,23 @@ impl LogFile {
         if last >= ends.sequence { Ok(()) } else { Err(ended_meanwhile(self.path.display(), last)) }
     }
 
-    /// Looks, once the file is gone, whether it went because a takeover holds everything that it acknowledged.
-    fn look_for_takeover(&mut self) -> bool {
-        let Some(file) = &self.file else { return false };
-        let owner = file.stat().map(|stat| stat.uid);
+    /// Looks, once the file is gone, whether it went because a takeover replaces it up to a commit, with sequence and hash.
+    fn look_for_takeover(&mut self, last: (u64, u32)) -> bool {
+        let owner = self.file.as_ref().and_then(|file| file.stat().ok()).map(|stat| stat.uid);
         let log = (self.writer, self.store);
-        self.taken_over |= owner.is_ok_and(|owner| replaces(&self.env, &self.layout, log, owner, self.last));
+        let found = owner.and_then(|owner| replaced_upto(&self.env, &self.layout, log, owner));
+        self.taken_over |= found == Some(last);
         self.taken_over
+    }
+
+    /// After the sync of a frame whose file is gone: fine where a takeover has the frame; else its keys are lost, if a
+    /// takeover has what comes before them, or the whole log is.
+    fn obey_takeover(&mut self, ends: &FrameInfo, gone: Error) -> Result<()> {
+        if self.look_for_takeover((ends.sequence, ends.hash)) {
+            return Ok(());
+        }
+        let is_ended = self.look_for_takeover(self.last);
+        Err(if is_ended { ended_meanwhile(self.path.display(), self.last.0) } else { gone })
     }
 
     /// After a failure: the end that is in force. The header of the next log says it as well (J-10): there may be no
@@ -234,11 +250,9 @@ impl LogWriter for LogFile {
         }
         // J-9: a file that was removed takes writes and syncs like any other.
         if let Err(gone) = self.linked.check(&*self.env.disk, &*file, &self.path) {
-            let is_kept = self.look_for_takeover();
-            return Err(if is_kept { ended_meanwhile(self.path.display(), self.last.0) } else { gone });
-        }
-        // R53: the record is durable, and only now the look counts.
-        if self.has_ends && self.linked.names() > 1 && !planted::is(Planted::WriterDoesNotLook) {
+            self.obey_takeover(ends, gone)?;
+        } else if self.has_ends && self.linked.names() > 1 && !planted::is(Planted::WriterDoesNotLook) {
+            // R53: the record is durable, and only now the look counts.
             self.end_as_asked(&*file, ends)?;
         }
         self.torn = None;
@@ -275,7 +289,7 @@ impl LogWriter for LogFile {
         let Some(file) = self.file.clone().filter(|_| self.has_ends && !self.is_ended()) else { return };
         let stat = self.env.disk.stat(&self.path);
         if stat.as_ref().is_err_and(|e| e.kind() == NotFound) {
-            self.look_for_takeover();
+            self.look_for_takeover(self.last);
             return;
         }
         let is_asked = stat.is_ok_and(|stat| stat.links > 1);

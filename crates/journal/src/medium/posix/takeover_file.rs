@@ -215,7 +215,7 @@ impl FileMedium {
             for slot in before.chunks(SLOT) {
                 let decoded = Slot::decode(slot).ok();
                 let goes = match decoded {
-                    Some(slot) => slot.closed && is_replaced(slot.writer)?,
+                    Some(slot) => is_replaced(slot.writer)?,
                     // One that its writer gave up.
                     None => slot.iter().all(|&byte| byte == 0),
                 };

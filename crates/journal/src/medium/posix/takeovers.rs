@@ -259,31 +259,25 @@ impl FolderTakeovers {
     }
 }
 
-/// Whether a takeover replaces a log of `owner` up to its last commit, with sequence and hash, as its writer asks who finds
-/// its file gone. `false` also where nothing can be read: then the file counts as lost.
-pub fn replaces(
+/// The last commit, with sequence and hash, of a log of `owner` that a takeover replaces, as its writer asks who finds its
+/// file gone. `None` also where nothing can be read: then the file counts as lost.
+pub fn replaced_upto(
     env: &Env,
     layout: &Layout,
     (writer, store): (Id, Id),
     owner: u32,
-    (sequence, hash): (u64, u32),
-) -> bool {
+) -> Option<(u64, u32)> {
     let folder = layout.logs();
-    let listed = env.disk.list_dir(&folder).and_then(|names| Ok((names, env.disk.stat(&folder)?)));
-    let Ok((names, stat)) = listed else { return false };
+    let names = env.disk.list_dir(&folder).ok()?;
     let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+    let store = Store { id: store, folder_owner: env.disk.stat(&folder).ok()?.uid };
     // New handles: those of before may be of files that are gone.
     let files = Arc::new(OpenFiles::new(env.disk.clone(), layout.clone()));
-    let store = Store { id: store, folder_owner: stat.uid };
     let mut takeovers = FolderTakeovers::new();
-    if takeovers.list(&names, &Opener { env, files: &files, store: Some(&store) }).is_err() {
-        return false;
-    }
-    let mut own = takeovers.counted.all().iter().filter(|takeover| takeover.user == owner);
-    own.any(|takeover| match takeover.log(writer) {
-        Ok(Some(log)) => (log.row.sequence, log.row.hash) == (sequence, hash),
-        _ => false,
-    })
+    takeovers.list(&names, &Opener { env, files: &files, store: Some(&store) }).ok()?;
+    let own = takeovers.counted.all().iter().filter(|takeover| takeover.user == owner);
+    let mut rows = own.filter_map(|takeover| takeover.log(writer).ok().flatten());
+    rows.next().map(|log| (log.row.sequence, log.row.hash))
 }
 
 /// Whether the file of a takeover certainly belongs to somebody whose takeovers do not count for the user in its name.
