@@ -247,7 +247,7 @@ def _axis(values: Sequence[str]) -> str:
 
 def counts(by: str, found: Sequence[Any]) -> str:
     """Fields and bytes by owner, dataset, writer or keyword."""
-    rows = ((row.name, row.fields, size(row.nbytes), size(row.stored), size(row.dead)) for row in found[:_ROWS])
+    rows = ((row.name, row.fields, *map(size, row[2:])) for row in found[:_ROWS])
     more = f"… {len(found) - _ROWS} more rows" if len(found) > _ROWS else ""
     return _table((by, "fields", "bytes", "stored", "dead"), rows, more)
 
