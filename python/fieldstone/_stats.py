@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._html import counts
+from ._native import _stats_by
 
 if TYPE_CHECKING:  # pyarrow is optional
     import pyarrow as pa
@@ -56,4 +57,4 @@ class StatsRows(Sequence[StatsRow]):
 
 def stats_by(store: _Store, request: _Request, by: str) -> StatsRows:
     """The rows of a store."""
-    return StatsRows(by, [StatsRow(*row) for row in store._stats_by(request, by)])
+    return StatsRows(by, [StatsRow(*row) for row in _stats_by(store, request, by)])

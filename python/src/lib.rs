@@ -2,9 +2,9 @@
 //! logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
 //! Modules: `data` lends memory (with `catalog::arrow`, the only `unsafe` code); `request` and `keys` convert
-//! requests and keys; `opening` opens; `store`, `fields`, `listing`, `expand` and `table` are the classes; `compact` takes logs over; `describe`
-//! serves xarray, `chunk` Zarr; `ingest` takes files, `fdb` the fields of an FDB, `grib` GRIB messages; `reports` and
-//! `errors` make objects of classes defined in Python; `log` forwards records to `logging`; `catalog` covers runs,
+//! requests and keys; `opening` opens; `store`, `fields`, `listing`, `expand` and `table` are the classes; `compact`
+//! takes logs over, `stats` counts; `describe` serves xarray, `chunk` Zarr; `ingest` takes files, `fdb` the fields of
+//! an FDB, `grib` GRIB messages; `reports` and `errors` make objects of classes defined in Python; `log` forwards records to `logging`; `catalog` covers runs,
 //! tags and attributes, `graph` provenance, `execution` executions, `context` the execution that a call belongs to,
 //! `container` array files, `arrays` arrays that ranks write together; `registry` remembers open stores until the
 //! program exits.
@@ -42,6 +42,7 @@ mod registry;
 mod reports;
 mod request;
 mod sequence;
+mod stats;
 mod store;
 mod table;
 mod transaction;
@@ -123,6 +124,8 @@ mod native {
     use super::request::{PyRequest, within};
     #[pymodule_export]
     use super::sequence::items;
+    #[pymodule_export]
+    use super::stats::stats_by;
     #[pymodule_export]
     use super::store::{Opened, Store, comm_of};
     #[pymodule_export]

@@ -460,3 +460,12 @@ fn add_pair<'py>(
     pairs.push((Text::Python(keyword), value));
     Ok(())
 }
+
+/// The request that `stats` takes.
+pub fn one_request(request: Option<&Bound<'_, PyAny>>) -> PyResult<Request> {
+    let mut requests = requests(request)?;
+    match (requests.pop(), requests.is_empty()) {
+        (Some(request), true) => Ok(request),
+        _ => Err(invalid("stats takes one request", "ask for each request separately")),
+    }
+}

@@ -4,26 +4,14 @@
 use std::path::PathBuf;
 
 use fieldstone::prelude::*;
-use fieldstone::{CheckpointOptions, IfExists, Request, Session, StatsBy, StatsRow};
+use fieldstone::{CheckpointOptions, IfExists, Session};
 use pyo3::prelude::*;
 
 use super::Store;
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 use crate::reports;
-use crate::request::requests;
-
-/// A row of `stats(by=)`: name, fields, bytes, stored and dead bytes.
-type CountsRow = (Option<String>, u64, u64, u64, u64);
-
-/// The request that `stats` takes.
-fn one_request(request: Option<&Bound<'_, PyAny>>) -> PyResult<Request> {
-    let mut requests = requests(request)?;
-    match (requests.pop(), requests.is_empty()) {
-        (Some(request), true) => Ok(request),
-        _ => Err(invalid("stats takes one request", "ask for each request separately")),
-    }
-}
+use crate::request::{one_request, requests};
 
 /// An extension of a schema: its text, or the path of a file with the text.
 #[derive(FromPyObject)]
@@ -136,20 +124,6 @@ impl Store {
         let request = one_request(request)?;
         let stats = py.waiting(|| handle.stats(&request)).or_raise()?;
         reports::stats(py, &stats)
-    }
-
-    /// Name, fields, bytes, stored and dead bytes of each row of `stats(by=)`.
-    fn _stats_by(
-        &self,
-        py: Python<'_>,
-        request: Option<&Bound<'_, PyAny>>,
-        by: &str,
-    ) -> PyResult<Vec<CountsRow>> {
-        let handle = self.handle()?;
-        let request = one_request(request)?;
-        let rows = py.waiting(|| handle.stats_by(&request, &StatsBy::parse(by))).or_raise()?;
-        let row = |row: StatsRow| (row.name, row.fields, row.nbytes, row.stored, row.dead);
-        Ok(rows.into_iter().map(row).collect())
     }
 
     /// Writers, undecided transactions and problems of the store: a Status.

@@ -246,7 +246,7 @@ pub fn is_due(takeover: &Arc<Takeover>, floor: u64, (now, grace): (i64, u64)) ->
     }
     let mut rows = BTreeMap::new();
     add_takeover(&mut rows, takeover, true)?;
-    // What began before its own floor was not sealed for a reason that may last: it is not made again for that.
+    // Transactions before its own floor were not sealed for a reason that may last: it is not made again for them.
     let is_new = |id: Id, known: &Spoken| known.sealed == 0 && begun(id) >= takeover.header.floor;
     let is_next = |id: Id, known: &Spoken| is_new(id, known) || known.is_due(now, grace);
     let due =

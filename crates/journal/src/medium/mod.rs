@@ -198,6 +198,11 @@ pub trait LogWriter: Send + fmt::Debug {
     /// Whether the log has ended with its last commit, because somebody else asked for that: nothing more is appended.
     fn is_ended(&self) -> bool;
 
+    /// Whether a takeover holds all that was acknowledged, so that its files may be gone.
+    fn is_taken_over(&self) -> bool {
+        false
+    }
+
     /// Looks whether somebody has ended the log, or asks for that, since the last append, which was long ago.
     fn wake(&mut self) {}
 

@@ -120,6 +120,11 @@ impl Log {
         self.medium.is_ended()
     }
 
+    /// Whether a takeover holds all of it, so that its files may be gone.
+    pub fn is_taken_over(&self) -> bool {
+        self.medium.is_taken_over()
+    }
+
     /// Its commits, their bytes, and its age.
     pub fn extent(&self, env: &Env) -> (u64, u64, u64) {
         let age = self.since.map_or(0, |since| env.clock.monotonic().saturating_sub(since));
@@ -227,7 +232,7 @@ impl Log {
     /// The error where a data log of this writer is gone: if a takeover holds all that was acknowledged, both logs may go.
     pub fn judge(&mut self, gone: Error) -> Error {
         self.medium.wake();
-        match self.is_ended() && !self.is_gone() {
+        match self.is_taken_over() {
             true => ended_meanwhile(format_args!("the log of writer {}", self.writer()), self.sequence),
             false => gone,
         }

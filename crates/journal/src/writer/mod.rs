@@ -240,7 +240,7 @@ impl Writer {
             let (commits, bytes, age) = log.extent(&self.env);
             log.is_ended() || self.limits.are_exceeded(commits, bytes, age)
         };
-        let (old, is_ended, last) = match &self.log {
+        let (old, is_taken_over, last) = match &self.log {
             // Nothing of it is on disk: what its data log holds stays where it is.
             Some(log) if log.is_unmade() && log.version() != needed => {
                 let mut log = self.new_log(log.writer(), needed)?;
@@ -249,7 +249,7 @@ impl Writer {
                 return Ok(());
             }
             Some(log) if log.version() < needed || is_over(log) => {
-                (log.writer(), log.is_ended(), log.next_sequence() - 1)
+                (log.writer(), log.is_taken_over(), log.next_sequence() - 1)
             }
             _ => return Ok(()),
         };
@@ -263,7 +263,7 @@ impl Writer {
         let (data, copied) = match self.copy_bound(old, new) {
             Ok(copied) => copied,
             // It went with its log, which a takeover replaced while this process slept.
-            Err(gone) if is_ended && gone.code() == Code::DataGone => {
+            Err(gone) if is_taken_over && gone.code() == Code::DataGone => {
                 let error = ended_meanwhile(format_args!("the log of writer {old}"), last);
                 return Err(self.fail(Failed::Flush(session), error));
             }
@@ -319,7 +319,7 @@ impl Writer {
         (self.identity, self.log_id) = (None, None);
         if let Some(log) = self.log.take() {
             self.left = log.all_prepared();
-            if log.is_gone() || data_gone && !log.is_ended() {
+            if log.is_gone() || data_gone && !log.is_taken_over() {
                 // Earlier flushes are gone as well: nothing is committed without them.
                 for part in log.prepared(|_| false) {
                     self.sessions.rob(part.transaction, &error);

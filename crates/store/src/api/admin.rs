@@ -15,7 +15,7 @@ pub trait Admin {
     /// Damage of single fields is skipped: it is [`verify`](Self::verify)'s to name.
     fn stats(&self, request: &Request) -> Result<Stats>;
 
-    /// Fields and bytes of what a request selects, summed up; the rows are in the order of the values, those without a
+    /// Fields and bytes of a selection, summed up; the rows are in the order of the values, those without a
     /// value first. Invalid for a keyword that the schema does not know.
     ///
     /// Damage of single fields is skipped: it is [`verify`](Self::verify)'s to name.

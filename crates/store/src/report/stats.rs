@@ -56,7 +56,7 @@ pub fn stats_by(
     by: &StatsBy,
     identity: &dyn Identity,
 ) -> Result<Vec<StatsRow>> {
-    let group = Group::new(by);
+    let group = StatsGroup::new(by);
     // By the bytes of the group, which sort as its values do.
     let mut rows: BTreeMap<Option<Vec<u8>>, StatsRow> = BTreeMap::new();
     let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true).lenient(true);
@@ -87,7 +87,7 @@ pub fn stats_by(
 }
 
 /// By which entries are summed up.
-enum Group {
+enum StatsGroup {
     Owner,
     Dataset,
     Writer,
@@ -95,23 +95,23 @@ enum Group {
     Keyword(Vec<u8>),
 }
 
-impl Group {
-    fn new(by: &StatsBy) -> Group {
+impl StatsGroup {
+    fn new(by: &StatsBy) -> StatsGroup {
         match by {
-            StatsBy::Owner => Group::Owner,
-            StatsBy::Dataset => Group::Dataset,
-            StatsBy::Writer => Group::Writer,
-            StatsBy::Keyword(name) => Group::Keyword(encode_name(name)),
+            StatsBy::Owner => StatsGroup::Owner,
+            StatsBy::Dataset => StatsGroup::Dataset,
+            StatsBy::Writer => StatsGroup::Writer,
+            StatsBy::Keyword(name) => StatsGroup::Keyword(encode_name(name)),
         }
     }
 
     /// The bytes of the group that an entry is in.
     fn of(&self, key: &[u8], part: &Part) -> Result<Option<Vec<u8>>> {
         Ok(match self {
-            Group::Owner => Some(part.commit.user.to_be_bytes().to_vec()),
-            Group::Dataset => Some(key[..level_ends(key)?[0]].to_vec()),
-            Group::Writer => Some(part.commit.writer.0.to_vec()),
-            Group::Keyword(name) => find_value(key, name)?.map(<[u8]>::to_vec),
+            StatsGroup::Owner => Some(part.commit.user.to_be_bytes().to_vec()),
+            StatsGroup::Dataset => Some(key[..level_ends(key)?[0]].to_vec()),
+            StatsGroup::Writer => Some(part.commit.writer.0.to_vec()),
+            StatsGroup::Keyword(name) => find_value(key, name)?.map(<[u8]>::to_vec),
         })
     }
 
@@ -119,10 +119,12 @@ impl Group {
     fn name(&self, bytes: &[u8], identity: &dyn Identity) -> Result<String> {
         let short = || Error::internal("a row of statistics has too few bytes");
         Ok(match self {
-            Group::Owner => identity.user_name(u32::from_be_bytes(bytes.try_into().map_err(|_| short())?)),
-            Group::Dataset => level_text(bytes),
-            Group::Writer => Id(bytes.try_into().map_err(|_| short())?).to_string(),
-            Group::Keyword(_) => decode_value(&mut &*bytes)?.to_string(),
+            StatsGroup::Owner => {
+                identity.user_name(u32::from_be_bytes(bytes.try_into().map_err(|_| short())?))
+            }
+            StatsGroup::Dataset => level_text(bytes),
+            StatsGroup::Writer => Id(bytes.try_into().map_err(|_| short())?).to_string(),
+            StatsGroup::Keyword(_) => decode_value(&mut &*bytes)?.to_string(),
         })
     }
 }

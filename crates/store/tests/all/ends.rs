@@ -302,8 +302,8 @@ fn r12_a_writer_whose_log_was_taken_over_goes_on() {
     }
 }
 
-/// Where it did not sleep for long enough to look first, and where a data log went that holds what it archived, its flush
-/// says that the log was ended, names the keys, and the handle goes on.
+/// A writer that slept too short to look first, or whose data log went with archived values, says in its flush that the log
+/// was ended, names the keys, and goes on.
 #[test]
 fn r12_a_flush_into_a_log_that_was_taken_over_names_its_keys() {
     for (slept, first, size) in [(1, 1, 1), (1, 2 << 20, 1), (1, 1, 2 << 20), (1, 2 << 20, 2 << 20)] {

@@ -1,4 +1,4 @@
-//! Counts summed up by owner, dataset, writer and keyword: visible fields, and the bytes of what is hidden.
+//! Counts summed up by owner, dataset, writer and keyword: visible fields, and the bytes that newer versions hide.
 
 use crate::common::*;
 use crate::takeovers::{close, compact};

@@ -152,7 +152,7 @@ fn r12_a_writer_that_slept_in_its_first_commit_learns_that_its_log_ended() {
         }
         assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
     }
-    assert!(n > 5 && heard > 1, "{heard} errors, {n} calls");
+    assert!(n > 5 && heard > 0, "{heard} errors, {n} calls");
 }
 
 /// A log that is cut to its first commit, and whose loss is accepted; its path, and the bytes of its file before.

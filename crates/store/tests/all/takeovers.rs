@@ -457,8 +457,8 @@ fn a_store_of_format_1_has_no_takeovers() {
     assert_eq!(outcome.unwrap_err().kind(), fieldstone_core::ErrorKind::Denied);
 }
 
-/// Maintenance replaces a board of its host without the slots of logs that are taken over. Who still writes finds another
-/// file under the name, and says in another slot that it closes: its log is taken over as well.
+/// Maintenance replaces a board of its host without the slots of logs that are taken over. A writer that is open finds
+/// another file under the name, and says in another slot that it closes: its log is taken over as well.
 #[test]
 fn r25_a_writer_whose_board_was_replaced_still_says_that_it_closes() {
     let world = SimWorld::new(1);

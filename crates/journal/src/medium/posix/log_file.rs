@@ -284,6 +284,10 @@ impl LogWriter for LogFile {
         self.taken_over || self.end.is_some()
     }
 
+    fn is_taken_over(&self) -> bool {
+        self.taken_over
+    }
+
     /// Only a hint: each append looks again, once it is durable.
     fn wake(&mut self) {
         let Some(file) = self.file.clone().filter(|_| self.has_ends && !self.is_ended()) else { return };
