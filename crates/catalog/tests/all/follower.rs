@@ -132,5 +132,5 @@ impl Harness for OnServer {
 fn r24_tables_on_a_server_apply_takeovers_once() {
     let Some(server) = shared() else { return };
     run("r24_takeovers_are_applied_once", &mut OnServer(server, HashMap::new()), 0).unwrap();
-    r24_counted(&mut OnServer(server, HashMap::new()), 50, &mut many).unwrap();
+    r24_counted(&mut OnServer(server, HashMap::new()), 6, &mut many).unwrap();
 }
