@@ -89,7 +89,7 @@ def look(root: str) -> None:
 
     def first() -> Any:
         store = fieldstone.open(root, "r")
-        store.get(_key(77)).read()
+        store.get(_key(77))
         return store
 
     reader = timed("open_get", first)
@@ -98,7 +98,7 @@ def look(root: str) -> None:
         writer.archive({"run": "other", "variable": "w", "step": step}, b"x")
         timed(f"flush{step}", writer.flush)
         timed(f"refresh{step}", reader.refresh)
-    timed("get", lambda: [reader.get(_key(number * 97)).read() for number in range(1_000)])
+    timed("get", lambda: [reader.get(_key(number * 97)) for number in range(1_000)])
     timed("list", lambda: sum(1 for _ in reader.list({})))
     timed("axes", lambda: reader.axes({}))
     reader.close()
@@ -156,7 +156,7 @@ def run(fig: Figure, at: Sitting, peer: str) -> Result:
 def count(fig: Figure, at: Sitting, peer: str) -> Result:
     """System calls of a process that opens the store and gets one field."""
     root, trace = at.root(fig.name, peer), at.work / "years.strace"
-    program = f"import fieldstone; fieldstone.open({str(root)!r}, 'r').get({_key(77)!r}).read()"
+    program = f"import fieldstone; fieldstone.open({str(root)!r}, 'r').get({_key(77)!r})"
     nothing = "import fieldstone"
     calls = []
     for code in (program, nothing):
