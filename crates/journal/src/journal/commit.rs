@@ -23,7 +23,7 @@ use super::gathering::Gathering;
 use super::looks::Looks;
 use super::unflushed::Unflushed;
 use crate::session::{Session, SessionKey};
-use crate::snapshot::Flushed;
+use crate::snapshot::{Flushed, may_be_below_a_floor};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
 /// How often a flush lets other threads run before it begins, whatever a clock says.
@@ -126,7 +126,9 @@ impl<'a> Committer<'a> {
         let looks = self.looks();
         let known = looks.refresher().lock().current().clone();
         let is_known = known.lists(transaction, user);
-        match is_known || known.taken.takeovers().is_empty() {
+        // Others may have listed it since, and taken logs over: without a look their floor would seem to pass it.
+        let is_young = !may_be_below_a_floor(transaction, looks.access.env().clock.now());
+        match is_known || is_young && known.taken.takeovers().is_empty() {
             true => Ok(is_known),
             false => Ok(looks.snapshot()?.lists(transaction, user)),
         }

@@ -20,6 +20,11 @@ fn announced(takeover: &Takeover) -> u64 {
     newest.min(clock).saturating_sub(DAY)
 }
 
+/// Whether a floor may lie above the beginning of a transaction at a time, nanoseconds since 1970.
+pub fn may_be_below_a_floor(transaction: Id, now: i64) -> bool {
+    begun(transaction).saturating_add(DAY) <= clock_stamp(now)
+}
+
 impl TakeoverContent {
     /// The stamp before which a user's transactions began that are forgotten.
     pub fn floor(&self, user: u32) -> u64 {

@@ -30,6 +30,7 @@ use fieldstone_format::version::Version;
 pub use accepted::Accepted;
 use attempts::Attempts;
 use chain::Layers;
+pub use forgotten::may_be_below_a_floor;
 pub use format::{Pin, StoreFormat};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
