@@ -461,8 +461,8 @@ fn add_pair<'py>(
     Ok(())
 }
 
-/// The request that `stats` takes.
-pub fn one_request(request: Option<&Bound<'_, PyAny>>) -> PyResult<Request> {
+/// The single request that `stats` takes.
+pub fn single_request(request: Option<&Bound<'_, PyAny>>) -> PyResult<Request> {
     let mut requests = requests(request)?;
     match (requests.pop(), requests.is_empty()) {
         (Some(request), true) => Ok(request),

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::errors::Raise;
 use crate::log::Waiting as _;
-use crate::request::one_request;
+use crate::request::single_request;
 use crate::store::Store;
 
 /// A row: name, fields, bytes, stored and dead bytes.
@@ -22,7 +22,7 @@ pub fn stats_by(
     by: &str,
 ) -> PyResult<Vec<CountsRow>> {
     let handle = store.get().handle()?;
-    let request = one_request(request)?;
+    let request = single_request(request)?;
     let rows = py.waiting(|| handle.stats_by(&request, &StatsBy::parse(by))).or_raise()?;
     let row = |row: StatsRow| (row.name, row.fields, row.nbytes, row.stored, row.dead);
     Ok(rows.into_iter().map(row).collect())

@@ -8,10 +8,10 @@ use fieldstone::{CheckpointOptions, IfExists, Session};
 use pyo3::prelude::*;
 
 use super::Store;
-use crate::errors::{Raise, invalid};
+use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::reports;
-use crate::request::{one_request, requests};
+use crate::request::{requests, single_request};
 
 /// An extension of a schema: its text, or the path of a file with the text.
 #[derive(FromPyObject)]
@@ -121,7 +121,7 @@ impl Store {
         request: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
-        let request = one_request(request)?;
+        let request = single_request(request)?;
         let stats = py.waiting(|| handle.stats(&request)).or_raise()?;
         reports::stats(py, &stats)
     }
