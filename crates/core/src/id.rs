@@ -14,22 +14,35 @@ impl Id {
     /// All zeros, the lowest id: the beginning of every range of ids.
     pub const LEAST: Id = Id([0; 16]);
 
-    /// Parses 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits, in lower case.
     pub fn parse(text: &str) -> Option<Id> {
-        if text.len() != 32 || !text.is_ascii() {
-            return None;
-        }
+        let digits: &[u8; 32] = text.as_bytes().try_into().ok()?;
         let mut id = [0; 16];
-        for (i, byte) in id.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
+        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
-        Some(Id(id)).filter(|id| id.to_string() == text)
+        Some(Id(id))
+    }
+}
+
+/// The value of a hexadecimal digit in lower case.
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
     }
 }
 
 impl std::fmt::Display for Id {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 32];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| std::fmt::Error)?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Maintenance: what keeps a store as cheap as its living content, however long it is used.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use fieldstone_core::planted::{self, Planted};
@@ -11,10 +12,10 @@ use tracing::{debug, debug_span};
 
 use super::looks::Looks;
 use crate::compact::{
-    CLOSING_LOGS, CLOSING_ONE_IN, Chooser, CompactOptions, CompactProgress, CompactReport, Made, choose,
-    living_names, make,
+    CLOSING_GRACE_LEAST, CLOSING_LOGS, CLOSING_ONE_IN, CLOSING_WAITING, Chooser, CompactOptions,
+    CompactProgress, CompactReport, Made, choose, living_names, make,
 };
-use crate::medium::posix::FileMedium;
+use crate::medium::posix::{FileMedium, removal_rank};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 use crate::writer::check_format;
@@ -55,7 +56,7 @@ impl Maintenance<'_> {
         (report.logs.0, report.segments.0) = counts(&snapshot);
         report.files.0 = medium.inspect().size()?.0;
         let snapshot = self.take_over(snapshot, options, session, each, &mut report)?;
-        self.clean(files, &snapshot, grace, &mut report)?;
+        self.clean(files, &snapshot, Graces { of_all: grace, of_oldest: grace }, &mut report)?;
         let snapshot = self.look()?;
         (report.logs.1, report.segments.1) = counts(&snapshot);
         report.files.1 = medium.inspect().size()?.0;
@@ -103,7 +104,8 @@ impl Maintenance<'_> {
             }
             let mut report = CompactReport::default();
             let snapshot = self.take_over(snapshot, &options, session, &mut |_| Ok(()), &mut report)?;
-            self.clean(files, &snapshot, options.grace, &mut report)
+            let graces = Graces { of_all: options.grace, of_oldest: CLOSING_GRACE_LEAST };
+            self.clean(files, &snapshot, graces, &mut report)
         };
         if let Err(error) = merge() {
             debug!(%error, "a closing merge was not made");
@@ -187,32 +189,21 @@ impl Maintenance<'_> {
         &self,
         files: &FileMedium,
         snapshot: &Snapshot,
-        grace: u64,
+        graces: Graces,
         report: &mut CompactReport,
     ) -> Result<()> {
         let (env, user) = (self.looks.access.env(), self.looks.access.env().identity.uid());
-        let grace = self.grace(files, grace);
-        let (now, mut due) = (env.clock.now(), Vec::new());
-        let grace = i64::try_from(grace).unwrap_or(i64::MAX);
-        let own = snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user);
-        let (in_logs, in_data) = (files.names_in("logs")?, files.names_in("data")?);
-        for takeover in own {
-            takeover.each_below(TakeoverTable::Condemned, &[], |key, value| {
-                let row = CondemnedRow::decode(value)?;
-                let path = String::from_utf8_lossy(key).into_owned();
-                let is_there = match path.split_once('/') {
-                    Some(("logs", name)) => in_logs.contains(name),
-                    Some(("data", name)) => in_data.contains(name),
-                    _ => false,
-                };
-                match now.saturating_sub(row.since) >= grace {
-                    true if is_there => due.push(path),
-                    false if is_there => report.waiting += 1,
-                    _ => {}
-                }
-                Ok(())
-            })?;
-        }
+        let [of_all, of_oldest] = [graces.of_all, graces.of_oldest].map(|grace| self.grace(files, grace));
+        let mut condemned = condemned(files, snapshot, user)?;
+        // The newest are those that readers of before may look for. Of one age a log comes last: its end file stays with it.
+        condemned.sort_unstable_by_key(|(since, path)| Reverse((*since, removal_rank(path))));
+        let age = |since: i64| u64::try_from(env.clock.now().saturating_sub(since)).unwrap_or(0);
+        let is_due = |(rank, (since, _)): &(usize, (i64, String))| {
+            age(*since) >= if *rank < CLOSING_WAITING { of_all } else { of_oldest }
+        };
+        let (due, waiting): (Vec<_>, Vec<_>) = condemned.into_iter().enumerate().partition(is_due);
+        let due: Vec<String> = due.into_iter().map(|(_, (_, path))| path).collect();
+        report.waiting += waiting.len() as u64;
         if !due.is_empty() {
             // The takeover's own maker may have died before this.
             files.sync_logs()?;
@@ -224,6 +215,35 @@ impl Maintenance<'_> {
             Ok(snapshot.log(log).is_none() && snapshot.taken.takeovers().log_of(log, user)?.is_some())
         })
     }
+}
+
+/// How long replaced files stay.
+#[derive(Debug, Clone, Copy)]
+struct Graces {
+    /// All of them, nanoseconds.
+    of_all: u64,
+    /// The oldest, where more than [`CLOSING_WAITING`] wait.
+    of_oldest: u64,
+}
+
+/// The files that takeovers of a user condemned and that are still there, each since when.
+fn condemned(files: &FileMedium, snapshot: &Snapshot, user: u32) -> Result<Vec<(i64, String)>> {
+    let (in_logs, in_data) = (files.names_in("logs")?, files.names_in("data")?);
+    let mut condemned = Vec::new();
+    for takeover in snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user) {
+        takeover.each_below(TakeoverTable::Condemned, &[], |key, value| {
+            let since = CondemnedRow::decode(value)?.since;
+            let path = String::from_utf8_lossy(key).into_owned();
+            let is_there = match path.split_once('/') {
+                Some(("logs", name)) => in_logs.contains(name),
+                Some(("data", name)) => in_data.contains(name),
+                _ => false,
+            };
+            condemned.extend(is_there.then_some((since, path)));
+            Ok(())
+        })?;
+    }
+    Ok(condemned)
 }
 
 /// Logs and sources of entries.

@@ -375,26 +375,45 @@ fn many_short_writers_leave_few_takeovers() {
     assert_eq!((report.damaged.len(), report.notes.len()), (0, 0), "{report:?}");
 }
 
-#[test]
-fn r32_writers_of_short_jobs_need_no_operator() {
-    let world = SimWorld::new(1);
-    world.set_tracing(false);
+/// Jobs of one flush each, one after another, with nothing but their own closing merges; the most files that were there.
+fn short_jobs(world: &SimWorld, jobs: usize, pace: u64) -> usize {
     let how = Opening::default();
     let mut most = 0;
-    for n in 0..600 {
+    for n in 0..jobs {
         let options = fieldstone_store::local::LocalOptions { closing_merges: true, ..how.local(ROOT) };
         let env = world.process("a");
         let store = Arc::new(fieldstone_store::LocalStore::open(env, Path::new(ROOT), options).unwrap());
         flush_one(&store, &format!("run=r,variable=t,step={n}"), b"v");
         close(&store);
-        world.advance(10 * SECOND);
-        most = most.max(files(&world, "logs").len() + files(&world, "data").len());
+        world.advance(pace);
+        most = most.max(files(world, "logs").len() + files(world, "data").len());
     }
+    most
+}
+
+#[test]
+fn r32_writers_of_short_jobs_need_no_operator() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    let most = short_jobs(&world, 600, 10 * SECOND);
     // Files of the last minutes, and of logs that wait for one closing writer in sixteen.
     assert!(most < 250, "{most} files");
     let reader = open(&world, "b");
     assert_eq!(listed(&reader).len(), 600);
     assert!(reader.version().unwrap().len() < 16 * 130, "{}", reader.version().unwrap());
+    assert!(reader.verify(&Request::new()).unwrap().damaged.is_empty());
+}
+
+#[test]
+fn r32_ten_jobs_a_second_leave_a_bounded_number_of_files() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    let reader = open(&world, "b");
+    let most = short_jobs(&world, 1_200, SECOND / 10);
+    // 512 that were replaced, those of twenty seconds, and logs that wait for one closing writer in sixteen.
+    assert!((512..850).contains(&most), "{most} files");
+    reader.refresh().unwrap();
+    assert_eq!(listed(&reader).len(), 1_200);
     assert!(reader.verify(&Request::new()).unwrap().damaged.is_empty());
 }
 

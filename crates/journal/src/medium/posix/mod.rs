@@ -58,7 +58,7 @@ use self::log_file::LogFile;
 use self::log_reader::{LogReader, read_header};
 use self::open_files::OpenFiles;
 pub use self::part_file::FoundPart;
-pub use self::takeover_file::{LinkOutcome, TakeoverFile};
+pub use self::takeover_file::{LinkOutcome, TakeoverFile, removal_rank};
 use self::watch::FolderWatch;
 use super::{Address, Claimed, DataWriter, Inspect, LogWriter, Medium, Watch};
 use crate::identity::StoreIdentity;

@@ -141,6 +141,17 @@ impl Drop for TakeoverFile {
     }
 }
 
+/// In which order condemned files go, the least first.
+pub fn removal_rank(path: &str) -> u8 {
+    match path.rsplit('.').next() {
+        Some("log") => 0,
+        Some("ending") => 1,
+        Some("end") => 2,
+        Some("data") => 3,
+        _ => 4,
+    }
+}
+
 impl FileMedium {
     /// Makes names in the folder of logs durable.
     pub fn sync_logs(&self) -> Result<()> {
@@ -157,14 +168,7 @@ impl FileMedium {
     /// Logs go before their second names, or a writer that wakes would find one name and go on; then the ends of logs, and
     /// takeovers last (R12, R29).
     pub fn remove_condemned(&self, mut paths: Vec<String>) -> Result<Vec<String>> {
-        let rank = |path: &str| match path.rsplit('.').next() {
-            Some("log") => 0,
-            Some("ending") => 1,
-            Some("end") => 2,
-            Some("data") => 3,
-            _ => 4,
-        };
-        paths.sort_by_key(|path| rank(path));
+        paths.sort_by_key(|path| removal_rank(path));
         let mut gone = Vec::with_capacity(paths.len());
         for path in paths {
             let file = self.layout.root().join(&path);
