@@ -1,7 +1,7 @@
 //! All entries that count under a key, with their places in the order of versions.
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
+use fieldstone_format::{Id, schema_extension};
 
 use super::lookup::all_under;
 use super::versions::Part;
@@ -27,7 +27,9 @@ pub fn entries(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Vec<K
 
 /// The transactions that somebody decided about, or flushed into, user by user.
 pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
-    let decided = snapshot.transaction_states().map(|(id, user, state)| TransactionState {
+    // Commits with records of the store carry a decision on what is no transaction.
+    let states = snapshot.transaction_states().filter(|(id, ..)| *id != schema_extension::FLAG);
+    let decided = states.map(|(id, user, state)| TransactionState {
         id,
         user,
         kinds: state.kinds(),

@@ -58,6 +58,7 @@ fn every_handle_follows_and_old_keys_keep_their_bytes() {
         encode_key(&reader.schema().resolve(&[("run", "a"), ("variable", "t"), ("step", "0")]).unwrap());
 
     let after = store.extend_schema(NUMBER, &Session::default()).unwrap();
+    assert_eq!(store.transactions().unwrap(), [], "an extension is not a transaction");
     assert_eq!(after.text(), format!("{BASE}extension;\n{NUMBER}"));
     assert_eq!(store.schema(), after);
     assert!(commits(&world, &log).starts_with(&before), "committed bytes do not change");
