@@ -82,6 +82,7 @@ def _transfer(
     moving: bool,
     strict: bool,
     fields_only: bool,
+    before: int | None,
     progress: Any,
 ) -> TransferReport: ...
 def _compact(

@@ -6,8 +6,10 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import date, timedelta
 from typing import Any
 
+from ._age import before
 from ._hits import Hits
 from ._native import _transfer, open
 from ._store import Store
@@ -25,6 +27,7 @@ def copy(
     to: _StoreOrUrl,
     fields: bool = False,
     strict: bool = True,
+    older_than: float | timedelta | str | date | None = None,
     progress: _Progress | None = None,
 ) -> TransferReport:
     """Copies fields with their metadata into the store `to`: all of it or nothing.
@@ -34,7 +37,11 @@ def copy(
     tags. A request with only run, variable and step also takes what is declared or annotated there without a
     field. Hits (``store.attributes(…)``, one hit, or a list of hits) select these attributes, the whole
     fields that they are on, and the declarations of their runs, steps, variables and tags. With
-    ``fields=True`` only fields are copied; ``report.left`` lists the rest.
+    ``fields=True`` only fields are copied; ``report.left`` lists the rest. A list of requests is one copy.
+
+    With `older_than`, an age (seconds, a timedelta, ``"12h"``, ``"5d"``) or a moment (a datetime, a date, ISO
+    text), only fields of which every part was flushed before then are copied, by the clocks of their writers,
+    and what stands on them.
 
     Arrays keep dtype, byte order, shape, chunks, and whether they are compressed; an incomplete field is
     copied as it is, with its written part and its fill. Fields ingested with ``copy=False`` become fields
@@ -50,7 +57,7 @@ def copy(
     field that cannot be read is skipped: ``report.damaged`` and a warning name it. `progress` is called with
     (fields done, fields in total); an exception from it ends the copy, and nothing of it stays.
     """
-    return _between(store, request, to, False, strict, fields, progress)
+    return _between(store, request, to, False, strict, fields, older_than, progress)
 
 
 def move(
@@ -60,6 +67,7 @@ def move(
     to: _StoreOrUrl,
     fields: bool = False,
     strict: bool = True,
+    older_than: float | timedelta | str | date | None = None,
     progress: _Progress | None = None,
 ) -> TransferReport:
     """Copies like ``copy``, then removes the copied content from `store`.
@@ -72,7 +80,7 @@ def move(
     in older versions of `store` (``open(url, at=version)``). Outside files, ingested with ``copy=False``,
     stay where they are.
     """
-    return _between(store, request, to, True, strict, fields, progress)
+    return _between(store, request, to, True, strict, fields, older_than, progress)
 
 
 def _between(
@@ -82,8 +90,10 @@ def _between(
     moving: bool,
     strict: bool,
     fields: bool,
+    older_than: Any,
     progress: _Progress | None,
 ) -> TransferReport:
+    moment = before(older_than)
     if isinstance(request, Hits):
         request = request._query if request._table is None else request._table
     with ExitStack() as opened:
@@ -93,7 +103,7 @@ def _between(
             store = opened.enter_context(open(store, "a" if moving else "r"))
         if not isinstance(to, Store):
             to = opened.enter_context(_target(to, store))
-        report = _transfer(store, request, to, moving, strict, fields, progress)
+        report = _transfer(store, request, to, moving, strict, fields, moment, progress)
     if report.damaged:
         count, first = len(report.damaged), report.damaged[0]
         text = f"{count} of the fields cannot be read and stay where they are: {first.key}: {first.why}"

@@ -49,6 +49,7 @@ pub fn transfer<'py>(
     moving: bool,
     strict: bool,
     fields_only: bool,
+    before: Option<i64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (from, to) = (source.get().handle()?, target.get().handle()?);
@@ -68,7 +69,7 @@ pub fn transfer<'py>(
                 Error::internal("interrupted")
             })
         };
-        let options = TransferOptions { strict, fields_only, progress: Some(&tell) };
+        let options = TransferOptions { strict, fields_only, before, progress: Some(&tell) };
         let outcome = match moving {
             true => move_to(&from, what.clone(), &to, &options),
             false => copy(&from, what.clone(), &to, &options),

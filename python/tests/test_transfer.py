@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import fieldstone as fst
@@ -58,6 +59,28 @@ def test_a_move_leaves_the_rest_and_older_versions(hot: fst.Store, tmp_path: Pat
     hot.archive({"run": "a", "variable": "t", "step": 0}, b"back")
     hot.flush()
     assert hot.get({"variable": "t", "step": 0}) == b"back"
+
+
+def test_a_move_by_age_leaves_what_is_young(hot: fst.Store, tmp_path: Path) -> None:
+    for age in (
+        "1d",
+        86_400,
+        timedelta(days=1),
+        datetime(2020, 1, 1, tzinfo=UTC),
+        date(2020, 1, 1),
+        "2020-01-01",
+    ):
+        assert fst.move(hot, "run=a", to=tmp_path / "cold", older_than=age).fields == 0, age
+    time.sleep(0.05)
+    moment = datetime.now(UTC)
+    hot.archive({"run": "a", "variable": "t", "step": 9}, b"young")
+    hot.flush()
+    report = fst.move(hot, ["variable=t", "variable=bytes"], to=tmp_path / "cold", older_than=moment)
+    assert (report.fields, report.removed, len(contents(hot))) == (8, 8, 1)
+    assert fst.copy(hot, "run=a", to=tmp_path / "cold", older_than=0).fields == 1
+    for wrong in ("5 days", "", -1, float("nan"), "2026-13-01", object()):
+        with pytest.raises(fst.Invalid):
+            fst.copy(hot, "run=a", to=tmp_path / "cold", older_than=wrong)
 
 
 def test_a_new_target_gets_the_schema_of_the_source(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 //! Spans of time for people.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use fieldstone::catalog::value::parse_moment;
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400;
@@ -32,6 +34,19 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
     span.map(Duration::from_secs).ok_or_else(|| "write a time, such as 90s, 30m, 1h or 2d".to_owned())
 }
 
+/// The moment before which content is older than an age such as `5d`, or than a date; nanoseconds since 1970.
+pub fn parse_before(text: &str) -> Result<i64, String> {
+    let before = |age: Duration| {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        i64::try_from(now).ok()?.checked_sub(i64::try_from(age.as_nanos()).ok()?)
+    };
+    let moment = match parse_span(text) {
+        Ok(age) => before(age),
+        Err(_) => parse_moment(text),
+    };
+    moment.ok_or_else(|| "write an age, such as 12h or 5d, or a date, such as 2026-11-21".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +60,16 @@ mod tests {
         }
         for wrong in ["", "h", "-1h", "1.5h", "1w", "1h30m", "9999999999999999999d", "ü"] {
             assert!(parse_span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_age_is_a_span_or_a_date() {
+        assert_eq!(parse_before("1970-01-01T00:00:02"), Ok(2 * SECOND));
+        let (day, now) = (parse_before("1d").unwrap(), parse_before("0").unwrap());
+        assert!((86_400 * SECOND - (now - day)).abs() < SECOND, "{day} {now}");
+        for wrong in ["", "d", "yesterday", "-1d", "9223372036d"] {
+            assert!(parse_before(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::arguments::Selecting;
 use crate::output::{Done, Out, count, size};
 use crate::progress::Bar;
+use crate::time::parse_before;
 
 /// The fields to transfer, and the target.
 #[derive(Debug, Args)]
@@ -23,6 +24,9 @@ pub struct Transfer {
     /// Take the attributes that this query finds, and the fields under them, in place of a request
     #[arg(long, value_name = "QUERY")]
     find: Option<String>,
+    /// Take fields flushed longer ago than this, such as 12h or 5d, or before a date, and what stands on them
+    #[arg(long, value_name = "AGE", value_parser = parse_before, conflicts_with = "find")]
+    older_than: Option<i64>,
     /// Take fields alone, and say what stays behind
     #[arg(long)]
     fields_only: bool,
@@ -50,6 +54,7 @@ impl Transfer {
         let options = TransferOptions {
             strict: !self.lenient,
             fields_only: self.fields_only,
+            before: self.older_than,
             progress: Some(&progress),
         };
         let report = how(from, what, &to, &options)?;

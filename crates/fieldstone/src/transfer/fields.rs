@@ -37,8 +37,8 @@ const NAMED: usize = 5;
 pub struct Search<'a> {
     /// Whether a listed value of this request without a field is an error.
     pub strict: &'a dyn Fn(usize, &Fields) -> bool,
-    /// Whether the field of this key belongs to the transfer.
-    pub wanted: &'a dyn Fn(&FieldKey) -> bool,
+    /// Whether a field belongs to the transfer.
+    pub wanted: &'a dyn Fn(&FieldKey, &Field) -> bool,
 }
 
 /// The fields of a transfer, each with a place in the target.
@@ -112,7 +112,7 @@ impl FieldPlan {
         for (index, field) in all.iter().flat_map(Fields::iter).enumerate() {
             let field = field?;
             let key = field.key()?;
-            if !(search.wanted)(&key) {
+            if !(search.wanted)(&key, &field) {
                 plan.passed.push(index);
                 continue;
             }

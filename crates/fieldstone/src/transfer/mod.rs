@@ -98,13 +98,16 @@ pub struct TransferOptions<'a> {
     pub strict: bool,
     /// Only fields; the report lists what stays.
     pub fields_only: bool,
+    /// Only fields flushed before this moment, nanoseconds since 1970, and what stands on them: the newest part of a field
+    /// counts, by its writer's clock.
+    pub before: Option<i64>,
     /// Receives progress reports.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
 impl Default for TransferOptions<'_> {
     fn default() -> Self {
-        TransferOptions { strict: true, fields_only: false, progress: None }
+        TransferOptions { strict: true, fields_only: false, before: None, progress: None }
     }
 }
 
@@ -113,6 +116,7 @@ impl fmt::Debug for TransferOptions<'_> {
         f.debug_struct("TransferOptions")
             .field("strict", &self.strict)
             .field("fields_only", &self.fields_only)
+            .field("before", &self.before)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -247,20 +251,7 @@ impl<'a> Transfer<'a> {
         to.will_write();
         // A store with only fields gets no engine just for a copy.
         let has_catalog = from.catalog().has_records()?;
-        let (mut chosen, requests) = match what {
-            What::Requests(requests) if requests.is_empty() => {
-                return Err(Code::RequestTooBroad.error("a transfer needs a request"));
-            }
-            What::Requests(requests) if has_catalog => {
-                (Chosen::of_requests(from, requests)?, requests.clone())
-            }
-            What::Requests(requests) => (Chosen::default(), requests.clone()),
-            hits => {
-                let chosen = Chosen::of_hits(from, hits)?;
-                let requests = chosen.fields_under(from)?;
-                (chosen, requests)
-            }
-        };
+        let (mut chosen, requests) = choose(from, what, has_catalog, options.before.is_some())?;
         let by_hits = chosen.hits().is_some();
         let schema = from.schema();
         let search = Search {
@@ -270,7 +261,10 @@ impl<'a> Transfer<'a> {
                     && !by_hits
                     && (options.fields_only || !chosen.is_named(request) || !found.is_empty())
             },
-            wanted: &|key| !by_hits || chosen.is_under(&schema, key),
+            wanted: &|key, field| {
+                (!by_hits || chosen.is_under(&schema, key))
+                    && options.before.is_none_or(|before| field.time() < before)
+            },
         };
         let fields = FieldPlan::new(from, &requests, to, &search)?;
         let mut transfer = Transfer {
@@ -384,6 +378,27 @@ impl<'a> Transfer<'a> {
         }
         fields.check_unchanged(*to, &carried)?;
         Ok(Some((report, changed)))
+    }
+}
+
+/// The share of the catalog that goes, and the requests for the fields; `by_age`: only fields of an age and what stands on them.
+fn choose(from: &Store, what: &What, has_catalog: bool, by_age: bool) -> Result<(Chosen, Vec<Request>)> {
+    match what {
+        What::Requests(requests) if requests.is_empty() => {
+            Err(Code::RequestTooBroad.error("a transfer needs a request"))
+        }
+        // Declarations without a field have no age.
+        What::Requests(requests) if has_catalog && !by_age => {
+            Ok((Chosen::of_requests(from, requests)?, requests.clone()))
+        }
+        What::Requests(requests) => Ok((Chosen::default(), requests.clone())),
+        _ if by_age => Err(Error::invalid("hits are not chosen by age")
+            .with_hint("give a request with the age, or hits without one")),
+        hits => {
+            let chosen = Chosen::of_hits(from, hits)?;
+            let requests = chosen.fields_under(from)?;
+            Ok((chosen, requests))
+        }
     }
 }
 

@@ -296,6 +296,34 @@ fn a_move_takes_away_what_it_carried_and_rows_of_which_nothing_stays() {
 }
 
 #[test]
+fn a_move_by_age_takes_old_fields_and_what_stands_on_them() {
+    let world = world();
+    let (hot, cold) = (rich(&world), open(&world, COLD));
+    let all = said(&hot);
+    world.advance(5 * 86_400_000_000_000);
+    let run = hot.run_of_project("", "a").unwrap();
+    put(&hot, "a", "t", 2);
+    put(&hot, "a", "t", 3);
+    run.annotate("late", 1, &Target::variable("t").step(3)).unwrap();
+    hot.flush(None).unwrap();
+    let before = Some(world.process("a").clock.now() - 86_400_000_000_000);
+    let old = TransferOptions { before, ..TransferOptions::default() };
+    let report = move_to(&hot, requests("run=a"), &cold, &old).unwrap();
+    // Of seven fields that are listed, the new one and the one that was written again stay.
+    assert_eq!((report.fields, report.removed, listed(&hot), listed(&cold)), (5, 5, 2, 5));
+    assert_eq!((count(&cold, "step=3"), count(&hot, "step=3")), (0, 1), "an attribute stays with its field");
+    assert_eq!(count(&hot, "step=0"), 0, "nothing of the step stays");
+    assert!(hot.run_of_project("", "a").is_ok());
+    let again = move_to(&hot, requests("run=a"), &cold, &old).unwrap();
+    assert_eq!((again.fields, again.removed, again.attributes), (0, 0, 0));
+    moved(&hot, requests(""), &cold).unwrap();
+    assert_eq!((listed(&hot), listed(&cold)), (0, 7));
+    assert!(all.iter().all(|line| said(&cold).contains(line)), "nothing is lost on the way");
+    let of_hits = move_to(&cold, find("tag=late"), &hot, &old).unwrap_err();
+    assert_eq!(of_hits.kind(), ErrorKind::Invalid, "{of_hits}");
+}
+
+#[test]
 fn hits_bring_their_fields_and_what_they_stand_on() {
     let world = world();
     let (hot, cold) = (rich(&world), open(&world, COLD));

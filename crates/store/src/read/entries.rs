@@ -27,7 +27,7 @@ pub fn entries(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Vec<K
 
 /// The transactions that somebody decided about, or flushed into, user by user.
 pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
-    // Commits with records of the store carry a decision on what is no transaction.
+    // Commits with records of the store carry a decision on a reserved id.
     let states = snapshot.transaction_states().filter(|(id, ..)| *id != schema_extension::FLAG);
     let decided = states.map(|(id, user, state)| TransactionState {
         id,
