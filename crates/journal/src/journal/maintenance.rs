@@ -20,9 +20,9 @@ use crate::snapshot::Snapshot;
 use crate::writer::check_format;
 
 /// How often a maker looks again because another one was first.
-const RACES: usize = 16;
+pub(super) const RACES: usize = 16;
 /// The version of the format that has takeovers.
-const TAKEOVERS_SINCE: u32 = 2;
+pub(super) const TAKEOVERS_SINCE: u32 = 2;
 /// How long replaced files stay at least where files show late, nanoseconds (R29).
 const GRACE_WHERE_LATE: u64 = 120_000_000_000;
 
@@ -55,7 +55,7 @@ impl Maintenance<'_> {
         (report.logs.0, report.segments.0) = counts(&snapshot);
         report.files.0 = medium.inspect().size()?.0;
         let snapshot = self.take_over(snapshot, options, session, each, &mut report)?;
-        self.clean(files, &snapshot, grace, &mut report)?;
+        report.waiting = self.clean(files, &snapshot, grace)?;
         let snapshot = self.look()?;
         (report.logs.1, report.segments.1) = counts(&snapshot);
         report.files.1 = medium.inspect().size()?.0;
@@ -63,7 +63,7 @@ impl Maintenance<'_> {
     }
 
     /// The files of a store in a folder: other stores have no takeovers.
-    fn files(&self) -> Result<&FileMedium> {
+    pub(super) fn files(&self) -> Result<&FileMedium> {
         let url = &self.looks.access.options().url;
         // A checkpoint copies the logs that its snapshot names, and no takeovers (J-27).
         if self.looks.access.is_in_memory() {
@@ -103,7 +103,7 @@ impl Maintenance<'_> {
             }
             let mut report = CompactReport::default();
             let snapshot = self.take_over(snapshot, &options, session, &mut |_| Ok(()), &mut report)?;
-            self.clean(files, &snapshot, options.grace, &mut report)
+            self.clean(files, &snapshot, options.grace).map(drop)
         };
         if let Err(error) = merge() {
             debug!(%error, "a closing merge was not made");
@@ -139,7 +139,8 @@ impl Maintenance<'_> {
             };
             let Some(inputs) = chosen else { return Ok(snapshot) };
             let before = progress.entries;
-            let made = make(access.env(), &**medium, &inputs, options.part_every, &mut |entries| {
+            let how = (options.part_every, None);
+            let made = make(access.env(), &**medium, &inputs, how, &mut |entries| {
                 session.check(&*access.env().clock)?;
                 progress.entries = before + entries;
                 each(progress)
@@ -157,10 +158,7 @@ impl Maintenance<'_> {
             } else {
                 races += 1;
                 if races == RACES {
-                    return Err(Error::unavailable(
-                        "other processes take over logs of this user all the time",
-                    )
-                    .with_hint("try again later; one maintainer at a time is enough"));
+                    return Err(raced());
                 }
             }
             snapshot = self.look()?;
@@ -171,28 +169,22 @@ impl Maintenance<'_> {
     }
 
     /// A grace, which is longer where files show late.
-    fn grace(&self, files: &FileMedium, grace: u64) -> u64 {
+    pub(super) fn grace(&self, files: &FileMedium, grace: u64) -> u64 {
         let is_late = files.shows_late() && !planted::is(Planted::NoGrace);
         if is_late { grace.max(GRACE_WHERE_LATE) } else { grace }
     }
 
     /// Looks at every log.
-    fn look(&self) -> Result<Arc<Snapshot>> {
+    pub(super) fn look(&self) -> Result<Arc<Snapshot>> {
         self.looks.refresh()?;
         self.looks.snapshot()
     }
 
-    /// Removes replaced files of this user whose grace is over, and slots of logs that are replaced.
-    fn clean(
-        &self,
-        files: &FileMedium,
-        snapshot: &Snapshot,
-        grace: u64,
-        report: &mut CompactReport,
-    ) -> Result<()> {
+    /// Removes replaced files of this user whose grace is over, and slots of logs that are replaced; how many files wait.
+    pub(super) fn clean(&self, files: &FileMedium, snapshot: &Snapshot, grace: u64) -> Result<u64> {
         let (env, user) = (self.looks.access.env(), self.looks.access.env().identity.uid());
         let grace = self.grace(files, grace);
-        let (now, mut due) = (env.clock.now(), Vec::new());
+        let (now, mut due, mut waiting) = (env.clock.now(), Vec::new(), 0);
         let grace = i64::try_from(grace).unwrap_or(i64::MAX);
         let own = snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user);
         let (in_logs, in_data) = (files.names_in("logs")?, files.names_in("data")?);
@@ -207,7 +199,7 @@ impl Maintenance<'_> {
                 };
                 match now.saturating_sub(row.since) >= grace {
                     true if is_there => due.push(path),
-                    false if is_there => report.waiting += 1,
+                    false if is_there => waiting += 1,
                     _ => {}
                 }
                 Ok(())
@@ -222,8 +214,15 @@ impl Maintenance<'_> {
         files.remove_stale_makers(user, &|name| living.contains(name))?;
         files.drop_slots(&|log: Id| {
             Ok(snapshot.log(log).is_none() && snapshot.taken.takeovers().log_of(log, user)?.is_some())
-        })
+        })?;
+        Ok(waiting)
     }
+}
+
+/// Others were first too often.
+pub(super) fn raced() -> Error {
+    Error::unavailable("other processes take over logs of this user all the time")
+        .with_hint("try again later; one maintainer at a time is enough")
 }
 
 /// Logs and sources of entries.
