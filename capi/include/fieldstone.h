@@ -67,6 +67,7 @@
 #define FS_CODE_RUN_NOT_FOUND "run-not-found"
 #define FS_CODE_VARIABLE_NOT_FOUND "variable-not-found"
 #define FS_CODE_VERSION_NOT_FOUND "version-not-found"
+#define FS_CODE_VERSION_PURGED "version-purged"
 #define FS_CODE_VERTEX_NOT_FOUND "vertex-not-found"
 #define FS_CODE_VERSION_ARCHIVED "version-archived"
 #define FS_CODE_RELATION_NOT_FOUND "relation-not-found"

@@ -54,11 +54,17 @@ pub enum Planted {
     FloorTooHigh,
     /// A writer that decides does not look whether the transaction was sealed meanwhile.
     DeciderDoesNotLook,
+    /// A purge drops what lies above an entry that stays.
+    PurgeAboveALivingEntry,
+    /// A purge drops a removal and keeps what it hides.
+    PurgeDropsRemovalAlone,
+    /// A purge lets a commit hide that nothing confirms.
+    PurgeUnconfirmed,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 20] = [
+    pub const ALL: [Planted; 23] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -79,6 +85,9 @@ impl Planted {
         Planted::OpenOneSealed,
         Planted::FloorTooHigh,
         Planted::DeciderDoesNotLook,
+        Planted::PurgeAboveALivingEntry,
+        Planted::PurgeDropsRemovalAlone,
+        Planted::PurgeUnconfirmed,
     ];
 
     /// Its name on a command line.
@@ -104,6 +113,9 @@ impl Planted {
             Planted::OpenOneSealed => "open-one-sealed",
             Planted::FloorTooHigh => "floor-too-high",
             Planted::DeciderDoesNotLook => "decider-does-not-look",
+            Planted::PurgeAboveALivingEntry => "purge-above-a-living-entry",
+            Planted::PurgeDropsRemovalAlone => "purge-drops-removal-alone",
+            Planted::PurgeUnconfirmed => "purge-unconfirmed",
         }
     }
 

@@ -36,7 +36,8 @@ use crate::{Id, side};
 
 const RANGE: u16 = 0x0303;
 const RULE: u16 = 0x0304;
-const HOLD: u16 = 0x0305;
+/// The kind of a hold.
+pub const HOLD: u16 = 0x0305;
 const POINTER: u16 = 0x0306;
 const HAND_OVER: u16 = 0x0307;
 const ERASURE: u16 = 0x0308;

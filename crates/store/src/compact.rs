@@ -37,11 +37,7 @@ impl LocalStore {
         };
         let report = journal.maintenance().compact(&options, &what.session, &mut now_and_then(each))?;
         let snapshot = journal.looks().snapshot()?;
-        let left = report.left.into_iter().map(|left| LeftLog {
-            accepted: writer_of(&left.file).is_some_and(|writer| is_accepted(&snapshot, writer)),
-            file: left.file,
-            why: left.why,
-        });
+        let left = report.left.into_iter().map(|left| left_log(&snapshot, left));
         Ok(CompactReport {
             logs: report.logs,
             segments: report.segments,
@@ -122,6 +118,15 @@ fn now_and_then(
             each(progress)?;
         }
         Ok(())
+    }
+}
+
+/// A log that stays, as the API has it.
+pub fn left_log(snapshot: &Snapshot, left: fieldstone_journal::compact::LeftLog) -> LeftLog {
+    LeftLog {
+        accepted: writer_of(&left.file).is_some_and(|writer| is_accepted(snapshot, writer)),
+        file: left.file,
+        why: left.why,
     }
 }
 

@@ -536,6 +536,14 @@ impl FieldAccess for LocalStore {
         }
         let found = get_by_request(self, key, options);
         let snapshot = self.journal.looks().snapshot()?;
+        if let (Ok(key), Err(error)) = (&exact, &found)
+            && error.code() == Code::FieldNotFound
+        {
+            let (name, key) = (key.to_string(), encode_key(key));
+            if read::is_dataset_purged(&snapshot, &key.bytes[..key.ends[0]])? {
+                return Err(read::purged(name));
+            }
+        }
         let loss = match &found {
             Ok(field) => snapshot.loss(&field.id().key[..level_ends(field.id().key)?[0]]),
             Err(_) => snapshot.losses.first(),

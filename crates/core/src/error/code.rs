@@ -195,6 +195,9 @@ codes! {
     VersionNotFound = "version-not-found", NotFound, final,
         "The store no longer holds this version, or the version belongs to another store.",
         "Use a later one.";
+    VersionPurged = "version-purged", NotFound, final,
+        "A purge has dropped what this version of the store had there, so that nobody knows whether it had a field.",
+        "Use a later version.";
     VertexNotFound = "vertex-not-found", NotFound, final,
         "The graph has no vertex of this type and id.",
         "Write its id out: a file's is its full path.";

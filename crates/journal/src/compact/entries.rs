@@ -1,10 +1,12 @@
 //! Merging index entries of logs and takeovers into one table, and what is said of them as a whole: datasets and axes.
 //!
 //! An entry changes in three places: the number of its commit, the place of payload that was copied, and the holder of bytes
-//! that stay in data logs of its writer.
+//! that stay in data logs of its writer. A purge leaves entries out; of each dataset the oldest commit stays on record all the
+//! same, as it decides whose the dataset is (R22).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -18,14 +20,18 @@ use super::commits::CommitNumbers;
 use super::inputs::Inputs;
 use super::payload::{DATA_LOG, Payload};
 use super::tables::table;
+use super::walk::{PurgeWalk, Verdict, marked};
 use crate::entry_source::{EntryCursor, EntryHeap, EntrySource};
+use crate::snapshot::Snapshot;
 
 /// A source of entries: which input it is of, and the new numbers of its commits.
 enum Of {
     /// A segment of a log.
     Log { log: usize, commits: Vec<Option<u32>> },
-    /// A takeover, and the new numbers of the logs that hold bytes.
-    Takeover { takeover: usize, holders: Vec<u64> },
+    /// A takeover, and the logs that hold bytes with their new numbers.
+    Takeover { takeover: usize, holders: Vec<(Id, u64)> },
+    /// A source beside the inputs: only a purge looks at it.
+    Outside,
 }
 
 /// Merges the entries of all inputs.
@@ -37,12 +43,16 @@ pub struct EntryMerge<'a> {
     names: HashMap<Id, u64>,
     sources: Vec<Of>,
     heap: EntryHeap,
+    /// The walk of a purge, in the place of the heap; sources have then the numbers that the snapshot gives them.
+    walk: Option<PurgeWalk<'a>>,
     datasets: BTreeMap<Vec<u8>, DatasetRow>,
     axes: Axes,
     /// Whether any entry is a removal or an attempt tombstone.
     pub removals: bool,
     /// Raw bytes of all entries.
     pub bytes: u64,
+    /// Entries that went.
+    gone: u64,
 }
 
 /// An entry on its way.
@@ -53,23 +63,15 @@ struct Moving {
 }
 
 impl<'a> EntryMerge<'a> {
-    /// A merge that has not begun.
+    /// A merge that has not begun; of a purge with its walk, and the snapshot that it goes through.
     pub fn new(
         inputs: &'a Inputs,
         commits: &'a CommitNumbers,
         payload: &'a Payload,
         names: HashMap<Id, u64>,
+        purge: Option<(&Snapshot, PurgeWalk<'a>)>,
     ) -> Result<EntryMerge<'a>> {
-        let (mut sources, mut cursors) = (Vec::new(), Vec::new());
-        let mut add = |source: &EntrySource, of: Of| -> Result<()> {
-            let mut cursor = EntryCursor::new(source, sources.len());
-            if cursor.advance()? {
-                cursors.push(cursor);
-            }
-            sources.push(of);
-            Ok(())
-        };
-        let mut datasets = BTreeMap::new();
+        let (mut of_logs, mut of_takeovers) = (Vec::new(), Vec::new());
         for (log, ended) in inputs.logs.iter().enumerate() {
             for segment in &ended.log.segments {
                 let meta = segment.meta()?;
@@ -78,35 +80,50 @@ impl<'a> EntryMerge<'a> {
                     commits.of_log(log, commit.sequence, origin)
                 });
                 let numbers = numbers.collect::<Result<Vec<Option<u32>>>>()?;
-                add(&EntrySource::Segment(segment.clone(), 0), Of::Log { log, commits: numbers })?;
+                of_logs.push((EntrySource::Segment(segment.clone(), 0), Of::Log { log, commits: numbers }));
             }
         }
+        let mut datasets = BTreeMap::new();
         for (number, takeover) in inputs.takeovers.iter().enumerate() {
             let mut holders = Vec::new();
             takeover.each_log(|log| {
-                holders.push(names.get(&log.writer).copied().unwrap_or(0));
+                holders.push((log.writer, names.get(&log.writer).copied().unwrap_or(0)));
                 Ok(())
             })?;
-            add(&EntrySource::Takeover(takeover.clone()), Of::Takeover { takeover: number, holders })?;
+            let of = Of::Takeover { takeover: number, holders };
+            of_takeovers.push((EntrySource::Takeover(takeover.clone()), of));
             takeover.each_below(TakeoverTable::Datasets, &[], |key, value| {
                 let row = DatasetRow { entries: 0, bytes: 0, ..DatasetRow::decode(value)? };
                 note_oldest(&mut datasets, key, row);
                 Ok(())
             })?;
         }
-        let heap = EntryHeap::new(cursors);
-        let axes = Axes::default();
+        for dataset in inputs.purge.iter().flat_map(|plan| &plan.datasets) {
+            // Its oldest commit is noted with the entry that goes.
+            let least = DatasetRow { stamp: u64::MAX, purged: inputs.number, ..DatasetRow::NONE };
+            note_oldest(&mut datasets, dataset, least);
+        }
+        let known: Vec<(EntrySource, Of)> = of_logs.into_iter().chain(of_takeovers).collect();
+        let (sources, cursors, walk) = match purge {
+            None => {
+                let (sources, cursors) = all_of(known)?;
+                (sources, cursors, None)
+            }
+            Some((snapshot, walk)) => (numbered(snapshot, known), Vec::new(), Some(walk)),
+        };
         Ok(EntryMerge {
             inputs,
             commits,
             payload,
             names,
             sources,
-            heap,
+            heap: EntryHeap::new(cursors),
+            walk,
             datasets,
-            axes,
+            axes: Axes::default(),
             removals: false,
             bytes: 0,
+            gone: 0,
         })
     }
 
@@ -118,30 +135,77 @@ impl<'a> EntryMerge<'a> {
     ) -> Result<Option<TableRef>> {
         let mut builder = TableBuilder::new();
         let (mut key, mut moving) = (Vec::new(), Vec::<Moving>::new());
-        while let Some(first) = self.heap.first() {
-            key.clear();
-            key.extend_from_slice(first.key());
-            moving.clear();
-            let dataset_end = keys::level_ends(&key)?[0];
-            while let Some(cursor) = self.heap.first_mut()
-                && cursor.key() == key
-            {
-                let (index, entry) = (cursor.index, Entry::decode(cursor.value())?);
-                let more = cursor.advance()?;
-                self.heap.settle(more);
-                moving.extend(self.moved(index, entry, &key[..dataset_end])?);
-            }
+        while self.next_key(&mut key, &mut moving)? {
             moving.sort_unstable_by_key(|entry| Reverse(entry.rank));
-            if moving.is_empty() {
-                continue;
+            if !moving.is_empty() {
+                self.axes.note(&key)?;
             }
-            self.axes.note(&key)?;
             for entry in &moving {
                 builder.push(&key, &entry.value, sink)?;
             }
             each(builder.rows())?;
         }
+        if self.inputs.purge.as_ref().is_some_and(|plan| plan.versions != self.gone) {
+            return Err(Error::internal("a purge decides otherwise than it planned"));
+        }
         builder.finish(sink)
+    }
+
+    /// The next key and what the takeover has under it; `false` behind the last one.
+    fn next_key(&mut self, key: &mut Vec<u8>, moving: &mut Vec<Moving>) -> Result<bool> {
+        moving.clear();
+        key.clear();
+        if let Some(mut walk) = self.walk.take() {
+            let more = walk.next_key()?;
+            if more {
+                key.extend_from_slice(&walk.key);
+                self.judged(&walk, moving)?;
+            }
+            self.walk = Some(walk);
+            return Ok(more);
+        }
+        let Some(first) = self.heap.first() else { return Ok(false) };
+        key.extend_from_slice(first.key());
+        let dataset_end = keys::level_ends(key)?[0];
+        while let Some(cursor) = self.heap.first_mut()
+            && cursor.key() == key
+        {
+            let (index, entry) = (cursor.index, Entry::decode(cursor.value())?);
+            let more = cursor.advance()?;
+            self.heap.settle(more);
+            moving.extend(self.moved(index, entry, &key[..dataset_end])?);
+        }
+        Ok(true)
+    }
+
+    /// Moves the entries that a purge leaves of the inputs under the key that it is at.
+    fn judged(&mut self, walk: &PurgeWalk<'_>, moving: &mut Vec<Moving>) -> Result<()> {
+        let dataset = &walk.key[..keys::level_ends(&walk.key)?[0]];
+        for (met, verdict) in walk.entries.iter().zip(&walk.verdicts).filter(|(met, _)| met.is_input) {
+            let entry = Entry::decode(&met.value)?;
+            self.gone += u64::from(*verdict != Verdict::Stays);
+            let entry = match verdict {
+                Verdict::Stays => entry,
+                Verdict::Leaves(mark) => marked(&entry, mark.clone()),
+                Verdict::Goes => {
+                    self.drop_entry(met.source, &entry, dataset)?;
+                    continue;
+                }
+            };
+            moving.extend(self.moved(met.source, entry, dataset)?);
+        }
+        Ok(())
+    }
+
+    /// Notes the commit of an entry that goes, which may be the oldest of its dataset.
+    fn drop_entry(&mut self, index: usize, entry: &Entry, dataset: &[u8]) -> Result<()> {
+        let Of::Log { commits, .. } = &self.sources[index] else { return Ok(()) };
+        let number = usize::try_from(entry.commit).ok().and_then(|i| commits.get(i)).copied();
+        let number = number.ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
+        if let Some(number) = number {
+            self.note_commit(dataset, index, self.commits.stamps[number as usize]);
+        }
+        Ok(())
     }
 
     /// The entry as the takeover has it; `None` where its commit is gone.
@@ -152,8 +216,9 @@ impl<'a> EntryMerge<'a> {
                 let number = usize::try_from(entry.commit).ok().and_then(|i| commits.get(i)).copied();
                 let writer = self.inputs.logs[*log].log.writer;
                 match range {
-                    Some((0, begin, _)) => {
-                        entry.location.relocate(DATA_LOG, begin, self.payload.of_log(*log, begin)?);
+                    Some((file, begin, _)) if file == 0 || self.payload.has((writer, file)) => {
+                        let at = self.payload.place_of((writer, file), begin)?;
+                        entry.location.relocate(DATA_LOG, begin, at);
                     }
                     Some(_) => entry.holder = self.names.get(&writer).copied(),
                     None => {}
@@ -163,18 +228,31 @@ impl<'a> EntryMerge<'a> {
             Of::Takeover { takeover, holders } => {
                 match (range, entry.holder) {
                     (Some((file, begin, _)), None) => {
-                        let at = self.payload.of_takeover(*takeover, file, begin)?;
+                        let id = self.inputs.takeovers[*takeover].header.id;
+                        let at = self.payload.place_of((id, file), begin)?;
                         entry.location.relocate(DATA_LOG, begin, at);
                     }
-                    (_, Some(holder)) => {
-                        let new = usize::try_from(holder).ok().and_then(|i| holders.get(i)).copied();
-                        entry.holder =
-                            Some(new.ok_or_else(|| Error::corrupt("an entry names a missing log"))?);
+                    (range, Some(holder)) => {
+                        let known = usize::try_from(holder).ok().and_then(|i| holders.get(i)).copied();
+                        let (writer, new) =
+                            known.ok_or_else(|| Error::corrupt("an entry names a missing log"))?;
+                        entry.holder = Some(new);
+                        if let Some((file, begin, _)) =
+                            range.filter(|range| self.payload.has((writer, range.0)))
+                        {
+                            entry.location.relocate(
+                                DATA_LOG,
+                                begin,
+                                self.payload.place_of((writer, file), begin)?,
+                            );
+                            entry.holder = None;
+                        }
                     }
                     (None, None) => {}
                 }
                 self.commits.of_takeover(*takeover, entry.commit)?
             }
+            Of::Outside => return Ok(None),
         };
         let Some(number) = number else { return Ok(None) };
         entry.commit = u64::from(number);
@@ -188,8 +266,17 @@ impl<'a> EntryMerge<'a> {
         Ok(Some(Moving { rank, value }))
     }
 
-    /// Counts an entry for its dataset. The oldest commits that takeovers name stand there already.
+    /// Counts an entry for its dataset.
     fn count(&mut self, dataset: &[u8], index: usize, stamp: u64, length: u64) {
+        self.note_commit(dataset, index, stamp);
+        if let Some(row) = self.datasets.get_mut(dataset) {
+            row.entries += 1;
+            row.bytes = row.bytes.saturating_add(length);
+        }
+    }
+
+    /// Notes the commit of an entry for its dataset. The oldest commits that takeovers name stand there already.
+    fn note_commit(&mut self, dataset: &[u8], index: usize, stamp: u64) {
         if let Of::Log { log, .. } = &self.sources[index] {
             let writer = self.inputs.logs[*log].log.writer;
             let is_older =
@@ -197,10 +284,6 @@ impl<'a> EntryMerge<'a> {
             if is_older {
                 note_oldest(&mut self.datasets, dataset, DatasetRow { stamp, writer, ..DatasetRow::NONE });
             }
-        }
-        if let Some(row) = self.datasets.get_mut(dataset) {
-            row.entries += 1;
-            row.bytes = row.bytes.saturating_add(length);
         }
     }
 
@@ -214,6 +297,35 @@ impl<'a> EntryMerge<'a> {
         let axes = table(self.axes.rows().into_iter(), sink)?;
         Ok([(TakeoverTable::Datasets, datasets), (TakeoverTable::Axes, axes)])
     }
+}
+
+/// The numbers of sources, and cursors over them.
+fn all_of(known: Vec<(EntrySource, Of)>) -> Result<(Vec<Of>, Vec<EntryCursor>)> {
+    let (mut sources, mut cursors) = (Vec::new(), Vec::new());
+    for (source, of) in known {
+        let mut cursor = EntryCursor::new(&source, sources.len());
+        if cursor.advance()? {
+            cursors.push(cursor);
+        }
+        sources.push(of);
+    }
+    Ok((sources, cursors))
+}
+
+/// Sources by the numbers that a snapshot gives them.
+fn numbered(snapshot: &Snapshot, known: Vec<(EntrySource, Of)>) -> Vec<Of> {
+    let mut known: Vec<Option<(EntrySource, Of)>> = known.into_iter().map(Some).collect();
+    let is_same = |a: &EntrySource, b: &EntrySource| match (a, b) {
+        (EntrySource::Segment(a, _), EntrySource::Segment(b, _)) => Arc::ptr_eq(a, b),
+        (EntrySource::Takeover(a), EntrySource::Takeover(b)) => Arc::ptr_eq(a, b),
+        _ => false,
+    };
+    let mut of = |source: &EntrySource| {
+        let found =
+            known.iter_mut().find(|known| known.as_ref().is_some_and(|(known, _)| is_same(known, source)));
+        found.and_then(Option::take).map_or(Of::Outside, |(_, of)| of)
+    };
+    snapshot.sources.iter().map(&mut of).collect()
 }
 
 /// Notes what is said of a dataset: the oldest commit, and the last purge, of all that say so.

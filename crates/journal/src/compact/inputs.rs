@@ -13,6 +13,7 @@ use fieldstone_format::takeover::rows::Ended;
 use super::CompactOptions;
 use super::ended_log::{EmptyLog, EndedLog};
 use super::endings::{Endings, is_due};
+use super::plan::PurgePlan;
 use crate::medium::posix::FoundPart;
 use crate::medium::{self, Medium};
 use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
@@ -55,6 +56,13 @@ pub struct Inputs {
     pub endings: Endings,
     /// How far a maker of the same inputs had come that is gone.
     pub part: Option<TakeoverPart>,
+    /// The entries that the takeover leaves out, if it is a purge.
+    pub purge: Option<PurgePlan>,
+}
+
+/// The file of a log, by the medium that it is in.
+pub fn name_of_log(writer: Id) -> String {
+    format!("logs/{}", log::file_name(writer))
 }
 
 /// The files of the inputs, by the medium that they are in.
@@ -62,7 +70,7 @@ fn names<'a>(
     logs: impl Iterator<Item = Id> + 'a,
     takeovers: &'a [Arc<Takeover>],
 ) -> impl Iterator<Item = String> + 'a {
-    let logs = logs.map(|writer| format!("logs/{}", log::file_name(writer)));
+    let logs = logs.map(name_of_log);
     logs.chain(takeovers.iter().map(|takeover| takeover.shown.clone()))
 }
 
@@ -71,6 +79,23 @@ impl Inputs {
     pub fn names(&self) -> Vec<String> {
         let logs = self.logs.iter().map(|log| log.log.writer);
         names(logs.chain(self.empty.iter().map(|log| log.writer)), &self.takeovers).collect()
+    }
+
+    /// Those of them that have these names.
+    pub fn narrowed(
+        mut self,
+        names: &HashSet<String>,
+        snapshot: &Snapshot,
+        at: (i64, u64),
+    ) -> Result<Inputs> {
+        self.logs.retain(|log| names.contains(&name_of_log(log.log.writer)));
+        let is_chosen = |takeover: &Arc<Takeover>| names.contains(&takeover.shown);
+        let (chosen, others) = self.takeovers.into_iter().partition(is_chosen);
+        self.takeovers = chosen;
+        self.live.extend(others.iter().map(|takeover: &Arc<Takeover>| (takeover.number(), takeover.digest)));
+        self.live.sort_unstable();
+        self.endings = Endings::find(snapshot, self.user, (&self.logs, &self.takeovers), at)?;
+        Ok(self)
     }
 
     /// Number of the logs.
@@ -139,6 +164,20 @@ pub fn choose(of: Chooser<'_>, late: Option<Id>, left: &mut Vec<LeftLog>) -> Res
     of.inputs(&|name| !busy.contains(name), false, left)
 }
 
+/// All ended logs and takeovers of a user that a purge may read: what other makers have begun with is theirs. `None` if there
+/// is nothing. Notes in `left` which ended logs cannot be taken over.
+pub fn choose_all(
+    of: Chooser<'_>,
+    is_wanted: &dyn Fn(&str) -> bool,
+    left: &mut Vec<LeftLog>,
+) -> Result<Option<Inputs>> {
+    let parts = of.medium.files().map_or(Ok(Vec::new()), |files| files.parts(of.user))?;
+    let busy: HashSet<String> = parts.into_iter().flat_map(|found| found.part.inputs).collect();
+    let inputs = of.inputs(&|name| is_wanted(name) && !busy.contains(name), true, left)?;
+    // Logs without a commit are left to others: nothing goes with them.
+    Ok(inputs.map(|inputs| Inputs { empty: Vec::new(), ..inputs }))
+}
+
 impl Chooser<'_> {
     /// The inputs of the next takeover among files with these names; `all` of them, or what it is worth while to take over.
     fn inputs(
@@ -164,8 +203,19 @@ impl Chooser<'_> {
         empty.truncate(LOGS_MAX - logs.len());
         let newest = own.iter().map(|takeover| takeover.number()).max().unwrap_or(0);
         let (takeovers, live, endings) = (Vec::new(), Vec::new(), Endings::default());
-        let mut inputs =
-            Inputs { user, number: 0, store, logs, empty, takeovers, live, is_more, endings, part: None };
+        let mut inputs = Inputs {
+            user,
+            number: 0,
+            store,
+            logs,
+            empty,
+            takeovers,
+            live,
+            is_more,
+            endings,
+            part: None,
+            purge: None,
+        };
         let first = if all { own.len() } else { self.first_merged(&own, inputs.log_bytes(), may)? };
         for (i, takeover) in own.iter().enumerate() {
             if i >= first || all && may(&takeover.shown) {

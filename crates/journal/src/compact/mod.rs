@@ -16,6 +16,9 @@
 //! commits    commits and side records, merged row by row
 //! endings    transactions that have ended: sealed, and later forgotten
 //! entries    index entries, merged by key; datasets, axes
+//! walk       a purge: all entries of a snapshot by key, and which of them go
+//! plan       a purge: ranges that are live, files that are dead
+//! purge      a purge: how its plan is made
 //! ```
 //!
 //! ```
@@ -47,7 +50,10 @@ mod entries;
 mod inputs;
 mod part;
 mod payload;
+mod plan;
+mod purge;
 mod tables;
+mod walk;
 
 use std::collections::HashSet;
 
@@ -60,15 +66,20 @@ use fieldstone_format::takeover::{Maker, TakeoverHeader, TakeoverRecord, Takeove
 
 use self::commits::{CommitNumbers, write_side};
 use self::entries::EntryMerge;
-use self::inputs::Inputs;
 pub use self::inputs::LeftLog;
-pub(crate) use self::inputs::{Chooser, choose, living_names};
+pub(crate) use self::inputs::{Chooser, Inputs, choose, choose_all, living_names};
 use self::part::Progress;
 use self::payload::Payload;
+pub(crate) use self::plan::PurgePlan;
+pub use self::purge::PURGE_EXTRA;
 use self::tables::SmallTables;
+use self::walk::PurgeWalk;
+pub(crate) use self::walk::protection;
+pub use self::walk::{Judge, MetEntry, Verdict};
 use crate::identity::random_id;
 use crate::medium::Medium;
 use crate::medium::posix::{LinkOutcome, TakeoverFile};
+use crate::snapshot::Snapshot;
 
 /// How long files stay that a takeover replaced, nanoseconds.
 pub const GRACE: u64 = 3_600_000_000_000;
@@ -167,12 +178,15 @@ pub(crate) enum Made {
     Late(Id),
 }
 
+/// The snapshot that a purge is of, and whoever decides what goes.
+pub(crate) type Purging<'a> = (&'a Snapshot, &'a mut dyn Judge);
+
 /// Makes one takeover, with what a maker of the same inputs has left that is gone.
 pub(crate) fn make(
     env: &Env,
     medium: &dyn Medium,
     inputs: &Inputs,
-    part_every: u64,
+    (part_every, purging): (u64, Option<Purging<'_>>),
     each: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Made> {
     let files = medium.files().ok_or_else(|| Error::internal("a takeover is made outside of a folder"))?;
@@ -186,7 +200,7 @@ pub(crate) fn make(
         // The first error says more than what this may add.
         let _ = progress.end();
     })?;
-    let written = write(env, medium, inputs, (&mut header, &mut file), &mut payload, each);
+    let written = write(env, medium, (inputs, purging), (&mut header, &mut file), &mut payload, each);
     let named = written.map(|()| file.link(&header.owner.name(), header.number));
     // Once the takeover may have its name, its data log stays, whatever happens.
     let outcome = match named {
@@ -232,7 +246,7 @@ fn header(env: &Env, inputs: &Inputs, id: Id) -> TakeoverHeader {
             user: who.user_name(who.uid()),
             program: concat!("fieldstone ", env!("CARGO_PKG_VERSION")).to_owned(),
         },
-        purge: false,
+        purge: inputs.purge.as_ref().is_some_and(|plan| plan.versions > 0),
         live: inputs.live.clone(),
         replaced,
         schema: inputs.store.1.clone(),
@@ -243,7 +257,7 @@ fn header(env: &Env, inputs: &Inputs, id: Id) -> TakeoverHeader {
 fn write(
     env: &Env,
     medium: &dyn Medium,
-    inputs: &Inputs,
+    (inputs, purging): (&Inputs, Option<Purging<'_>>),
     (header, file): (&mut TakeoverHeader, &mut TakeoverFile),
     payload: &mut Payload,
     each: &mut dyn FnMut(u64) -> Result<()>,
@@ -256,7 +270,11 @@ fn write(
     };
     let (numbers, commits) = CommitNumbers::write(inputs, file)?;
     add(TakeoverTable::Commits, commits);
-    let mut merge = EntryMerge::new(inputs, &numbers, payload, small.numbers())?;
+    let walk = purging.map(|(snapshot, judge)| {
+        let at = (inputs.user, header.created);
+        PurgeWalk::new(snapshot, at, inputs.sources(snapshot), judge).map(|walk| (snapshot, walk))
+    });
+    let mut merge = EntryMerge::new(inputs, &numbers, payload, small.numbers(), walk.transpose()?)?;
     add(TakeoverTable::Entries, merge.write(file, each)?);
     merge.write_summaries(file)?.into_iter().for_each(|(table, reference)| add(table, reference));
     add(TakeoverTable::Side, write_side(inputs, &numbers, medium, file)?);

@@ -1,13 +1,17 @@
-//! Payload of small flushes, which lies in frames of logs: it is copied, as it is, into the data log of the takeover.
+//! Payload of small flushes, which lies in frames of logs: it is copied, as it is, into the data log of the takeover. A purge
+//! copies what is live of it, and of data logs that are mostly dead.
 //!
-//! Entries that share bytes go on sharing them, because a payload is copied as a whole. Frames were compared with their
+//! Entries that share bytes go on sharing them, because ranges are copied as a whole. Frames were compared with their
 //! checksums before; blocks of older takeovers are not, and damage in one stays damage, since entries keep the checksums.
+
+use std::collections::HashMap;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::{Id, data};
 
 use super::inputs::Inputs;
 use super::part::Progress;
+use super::plan::FileOf;
 use crate::medium::{DataWriter, Medium};
 
 /// Bytes copied at a time.
@@ -16,13 +20,14 @@ const PIECE: u64 = 1 << 20;
 /// The number of the data log that holds a takeover's payload.
 pub const DATA_LOG: u32 = 1;
 
+/// Ranges of a file: begin and end of each, ascending.
+type Ranges = Vec<(u64, u64)>;
+
 /// The new places of payload.
 #[derive(Debug, Default)]
 pub struct Payload {
-    /// Of each log: begin and end in the log, and the new begin; ascending.
-    logs: Vec<Vec<(u64, u64, u64)>>,
-    /// Of each takeover: the number of a data log, and the new begin of the bytes behind its header.
-    takeovers: Vec<Vec<(u32, u64)>>,
+    /// Of each file: begin and end there, and the new begin; ascending.
+    places: HashMap<FileOf, Vec<(u64, u64, u64)>>,
     /// The data log, where there is any payload.
     data: Option<Box<dyn DataWriter>>,
     /// Bytes of the data log, its header among them, that have a place, and how many of them a maker before this one wrote.
@@ -61,25 +66,13 @@ impl Payload {
         if self.adopted > 0 {
             progress.note(DATA_LOG, self.adopted)?;
         }
-        for log in &inputs.logs {
-            let mut places = Vec::new();
-            for commit in &log.commits {
-                let (begin, length) = commit.payload;
-                if length > 0 {
-                    let at = self.copy_range(medium, id, (log.log.writer, 0), (begin, length), progress)?;
-                    places.push((begin, begin + length, at));
-                }
+        for (file, ranges) in wanted(inputs)? {
+            let mut places = Vec::with_capacity(ranges.len());
+            for (begin, end) in ranges {
+                let at = self.copy_range(medium, id, file, (begin, end - begin), progress)?;
+                places.push((begin, end, at));
             }
-            self.logs.push(places);
-        }
-        for takeover in &inputs.takeovers {
-            let mut places = Vec::new();
-            for (number, length) in &takeover.record.data_logs {
-                let range = (data::HEADER_LEN, length.saturating_sub(data::HEADER_LEN));
-                let from = (takeover.header.id, *number);
-                places.push((*number, self.copy_range(medium, id, from, range, progress)?));
-            }
-            self.takeovers.push(places);
+            self.places.insert(file, places);
         }
         Ok(())
     }
@@ -115,23 +108,23 @@ impl Payload {
         Ok(first)
     }
 
-    /// The new place of a byte in a frame of a log, by the number of the log among the inputs.
-    pub fn of_log(&self, log: usize, offset: u64) -> Result<u64> {
-        let places = &self.logs[log];
+    /// Whether anything of a file is copied.
+    pub fn has(&self, file: FileOf) -> bool {
+        self.places.contains_key(&file)
+    }
+
+    /// The new place of a byte of a file.
+    pub fn place_of(&self, file: FileOf, offset: u64) -> Result<u64> {
+        let missing = || match file.1 {
+            0 => Error::corrupt("an entry names bytes of the log that are not payload"),
+            _ => Error::corrupt("an entry names a missing data log of a takeover"),
+        };
+        let places = self.places.get(&file).ok_or_else(missing)?;
         let place =
             places.partition_point(|(begin, _, _)| *begin <= offset).checked_sub(1).map(|i| places[i]);
         match place {
             Some((begin, end, at)) if offset < end => Ok(at + (offset - begin)),
-            _ => Err(Error::corrupt("an entry names bytes of the log that are not payload")),
-        }
-    }
-
-    /// The new place of a byte in a data log of a takeover, by the number of the takeover among the inputs.
-    pub fn of_takeover(&self, takeover: usize, file: u32, offset: u64) -> Result<u64> {
-        let place = self.takeovers[takeover].iter().find(|(number, _)| *number == file);
-        match place.zip(offset.checked_sub(data::HEADER_LEN)) {
-            Some(((_, at), offset)) => Ok(at + offset),
-            None => Err(Error::corrupt("an entry names a missing data log of a takeover")),
+            _ => Err(missing()),
         }
     }
 
@@ -157,6 +150,41 @@ impl Payload {
             let _ = files.remove_condemned(vec![path]).and_then(|_| files.sync_data());
         }
     }
+}
+
+/// The ranges that are copied, file by file: those of the logs, then those of the takeovers, then those of data logs of which
+/// little is live.
+fn wanted(inputs: &Inputs) -> Result<Vec<(FileOf, Ranges)>> {
+    let mut files = Vec::new();
+    for log in &inputs.logs {
+        let payload = log.commits.iter().map(|commit| commit.payload).filter(|(_, length)| *length > 0);
+        let payload: Ranges = payload.map(|(begin, length)| (begin, begin + length)).collect();
+        files.push(((log.log.writer, 0), payload));
+    }
+    for takeover in &inputs.takeovers {
+        for (number, length) in &takeover.record.data_logs {
+            files.push((
+                (takeover.header.id, *number),
+                vec![(data::HEADER_LEN, (*length).max(data::HEADER_LEN))],
+            ));
+        }
+    }
+    let Some(plan) = &inputs.purge else { return Ok(files) };
+    for (file, whole) in &mut files {
+        let live = plan.ranges(*file).to_vec();
+        let is_within = |(begin, end): &(u64, u64)| {
+            let at = whole.partition_point(|(first, _)| first <= begin);
+            at.checked_sub(1).is_some_and(|at| *end <= whole[at].1)
+        };
+        if !live.iter().all(is_within) {
+            return Err(Error::corrupt("an entry names bytes that are not payload"));
+        }
+        *whole = live;
+    }
+    let condemned = plan.condemned.iter().map(|file| (*file, plan.ranges(*file).to_vec()));
+    files.extend(condemned);
+    files.retain(|(_, ranges)| !ranges.is_empty());
+    Ok(files)
 }
 
 fn sync(data: &mut dyn DataWriter) -> Result<()> {

@@ -67,6 +67,12 @@ impl SmallTables {
             }
             row.decisions.sort_by_key(|row| (row.stamp, row.writer));
         }
+        if let Some(plan) = &inputs.purge {
+            let stays = |writer: Id, number: u32| !plan.condemned.contains(&(writer, number));
+            for (writer, row) in &mut tables.names {
+                row.data_logs.retain(|(number, _)| stays(*writer, *number));
+            }
+        }
         tables.condemn(inputs, medium, now)?;
         Ok(tables)
     }
@@ -295,6 +301,8 @@ impl SmallTables {
         let of_empty =
             |name: &&String| data::parse_file_name(name).is_some_and(|(id, _)| empty.contains(&id));
         in_data.iter().filter(of_empty).for_each(|name| add(format!("data/{name}")));
+        let purged = inputs.purge.iter().flat_map(|plan| &plan.condemned);
+        purged.for_each(|(writer, number)| add(format!("data/{}", data::file_name(*writer, *number))));
         for takeover in &inputs.takeovers {
             add(takeover.shown.clone());
             for (number, _) in &takeover.record.data_logs {

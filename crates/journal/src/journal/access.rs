@@ -70,7 +70,7 @@ impl Access {
     }
 
     /// The user on whose behalf a session acts.
-    pub(super) fn user(&self, session: &Session) -> u32 {
+    pub fn user(&self, session: &Session) -> u32 {
         session.user(&*self.env.identity)
     }
 

@@ -21,9 +21,9 @@ use crate::snapshot::Snapshot;
 use crate::writer::check_format;
 
 /// How often a maker looks again because another one was first.
-const RACES: usize = 16;
+pub(super) const RACES: usize = 16;
 /// The version of the format that has takeovers.
-const TAKEOVERS_SINCE: u32 = 2;
+pub(super) const TAKEOVERS_SINCE: u32 = 2;
 /// How long replaced files stay at least where files show late, nanoseconds (R29).
 const GRACE_WHERE_LATE: u64 = 120_000_000_000;
 
@@ -56,7 +56,7 @@ impl Maintenance<'_> {
         (report.logs.0, report.segments.0) = counts(&snapshot);
         report.files.0 = medium.inspect().size()?.0;
         let snapshot = self.take_over(snapshot, options, session, each, &mut report)?;
-        self.clean(files, &snapshot, Graces { of_all: grace, of_oldest: grace }, &mut report)?;
+        report.waiting = self.clean(files, &snapshot, Graces::all(grace))?;
         let snapshot = self.look()?;
         (report.logs.1, report.segments.1) = counts(&snapshot);
         report.files.1 = medium.inspect().size()?.0;
@@ -64,7 +64,7 @@ impl Maintenance<'_> {
     }
 
     /// The files of a store in a folder: other stores have no takeovers.
-    fn files(&self) -> Result<&FileMedium> {
+    pub(super) fn files(&self) -> Result<&FileMedium> {
         let url = &self.looks.access.options().url;
         // A checkpoint copies the logs that its snapshot names, and no takeovers (J-27).
         if self.looks.access.is_in_memory() {
@@ -105,7 +105,7 @@ impl Maintenance<'_> {
             let mut report = CompactReport::default();
             let snapshot = self.take_over(snapshot, &options, session, &mut |_| Ok(()), &mut report)?;
             let graces = Graces { of_all: options.grace, of_oldest: CLOSING_GRACE_LEAST };
-            self.clean(files, &snapshot, graces, &mut report)
+            self.clean(files, &snapshot, graces).map(drop)
         };
         if let Err(error) = merge() {
             debug!(%error, "a closing merge was not made");
@@ -141,7 +141,8 @@ impl Maintenance<'_> {
             };
             let Some(inputs) = chosen else { return Ok(snapshot) };
             let before = progress.entries;
-            let made = make(access.env(), &**medium, &inputs, options.part_every, &mut |entries| {
+            let how = (options.part_every, None);
+            let made = make(access.env(), &**medium, &inputs, how, &mut |entries| {
                 session.check(&*access.env().clock)?;
                 progress.entries = before + entries;
                 each(progress)
@@ -159,10 +160,7 @@ impl Maintenance<'_> {
             } else {
                 races += 1;
                 if races == RACES {
-                    return Err(Error::unavailable(
-                        "other processes take over logs of this user all the time",
-                    )
-                    .with_hint("try again later; one maintainer at a time is enough"));
+                    return Err(raced());
                 }
             }
             snapshot = self.look()?;
@@ -173,25 +171,19 @@ impl Maintenance<'_> {
     }
 
     /// A grace, which is longer where files show late.
-    fn grace(&self, files: &FileMedium, grace: u64) -> u64 {
+    pub(super) fn grace(&self, files: &FileMedium, grace: u64) -> u64 {
         let is_late = files.shows_late() && !planted::is(Planted::NoGrace);
         if is_late { grace.max(GRACE_WHERE_LATE) } else { grace }
     }
 
     /// Looks at every log.
-    fn look(&self) -> Result<Arc<Snapshot>> {
+    pub(super) fn look(&self) -> Result<Arc<Snapshot>> {
         self.looks.refresh()?;
         self.looks.snapshot()
     }
 
-    /// Removes replaced files of this user whose grace is over, and slots of logs that are replaced.
-    fn clean(
-        &self,
-        files: &FileMedium,
-        snapshot: &Snapshot,
-        graces: Graces,
-        report: &mut CompactReport,
-    ) -> Result<()> {
+    /// Removes replaced files of this user whose grace is over, and slots of logs that are replaced; how many files wait.
+    pub(super) fn clean(&self, files: &FileMedium, snapshot: &Snapshot, graces: Graces) -> Result<u64> {
         let (env, user) = (self.looks.access.env(), self.looks.access.env().identity.uid());
         let [of_all, of_oldest] = [graces.of_all, graces.of_oldest].map(|grace| self.grace(files, grace));
         let mut condemned = condemned(files, snapshot, user)?;
@@ -203,7 +195,6 @@ impl Maintenance<'_> {
         };
         let (due, waiting): (Vec<_>, Vec<_>) = condemned.into_iter().enumerate().partition(is_due);
         let due: Vec<String> = due.into_iter().map(|(_, (_, path))| path).collect();
-        report.waiting += waiting.len() as u64;
         if !due.is_empty() {
             // The takeover's own maker may have died before this.
             files.sync_logs()?;
@@ -213,17 +204,25 @@ impl Maintenance<'_> {
         files.remove_stale_makers(user, &|name| living.contains(name))?;
         files.drop_slots(&|log: Id| {
             Ok(snapshot.log(log).is_none() && snapshot.taken.takeovers().log_of(log, user)?.is_some())
-        })
+        })?;
+        Ok(waiting.len() as u64)
     }
 }
 
 /// How long replaced files stay.
 #[derive(Debug, Clone, Copy)]
-struct Graces {
+pub(super) struct Graces {
     /// All of them, nanoseconds.
     of_all: u64,
     /// The oldest, where more than [`CLOSING_WAITING`] wait.
     of_oldest: u64,
+}
+
+impl Graces {
+    /// One grace for all, however many wait.
+    pub(super) fn all(grace: u64) -> Graces {
+        Graces { of_all: grace, of_oldest: grace }
+    }
 }
 
 /// The files that takeovers of a user condemned and that are still there, each since when.
@@ -244,6 +243,12 @@ fn condemned(files: &FileMedium, snapshot: &Snapshot, user: u32) -> Result<Vec<(
         })?;
     }
     Ok(condemned)
+}
+
+/// Others were first too often.
+pub(super) fn raced() -> Error {
+    Error::unavailable("other processes take over logs of this user all the time")
+        .with_hint("try again later; one maintainer at a time is enough")
 }
 
 /// Logs and sources of entries.

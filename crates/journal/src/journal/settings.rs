@@ -1,11 +1,13 @@
-//! Settings of the whole store, which its owner makes (J-33).
+//! Settings of the whole store, which its owner makes (J-33), and holds, which anybody sets.
 
 use fieldstone_core::Result;
 use fieldstone_format::schema_extension;
 use fieldstone_format::setting::{self, Setting};
+use fieldstone_format::store_record::{self, Hold, STORE_RECORDS_SINCE, StoreRecord};
 
 use super::commit::Committer;
 use crate::session::Session;
+use crate::writer::check_format;
 
 /// The settings of a store.
 #[derive(Debug, Clone, Copy)]
@@ -30,5 +32,15 @@ impl StoreSettings<'_> {
         let records = vec![setting::encode(setting)];
         self.committer.decide(schema_extension::flag(), records, horizon, session)?;
         looks.snapshot().map(drop)
+    }
+
+    /// Keeps a purge from dropping anything until the hold expires, durably; a newer hold of the same name takes its place.
+    pub fn hold(&self, hold: &Hold, session: &Session) -> Result<()> {
+        let looks = self.committer.looks();
+        looks.access.check_writable()?;
+        let (horizon, snapshot) = looks.horizon()?;
+        check_format(STORE_RECORDS_SINCE, snapshot.format.version, "a hold")?;
+        let records = vec![store_record::encode(&StoreRecord::Hold(hold.clone()))];
+        self.committer.decide(schema_extension::flag(), records, horizon, session).map(drop)
     }
 }

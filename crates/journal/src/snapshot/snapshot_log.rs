@@ -10,6 +10,7 @@ use fieldstone_format::setting::{self, Setting};
 use fieldstone_format::{Id, crc, schema_extension};
 
 use super::Decided;
+use super::StoreHold;
 use super::chain::Chain;
 use crate::block_cache::BlockCache;
 use crate::medium::{Medium, Tip};
@@ -30,6 +31,8 @@ pub struct SnapshotLog {
     pub settings: Vec<Arc<StoreSetting>>,
     /// Losses that are accepted in this log up to the commit, oldest first.
     pub accepted: Vec<Arc<AcceptedLoss>>,
+    /// Holds in this log up to the commit, oldest first.
+    pub holds: Vec<Arc<StoreHold>>,
     /// A record that hides earlier decisions, an extension of the schema, or a setting.
     pub decisions_damage: Option<String>,
 }
@@ -94,7 +97,7 @@ impl SnapshotLog {
         known: Option<&SnapshotLog>,
     ) -> SnapshotLog {
         let Decisions { decisions, flagged, broken } = decisions(&**medium, tip, known);
-        let Flagged { extensions, settings, accepted } = flagged;
+        let Flagged { extensions, settings, accepted, holds } = flagged;
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
@@ -107,6 +110,7 @@ impl SnapshotLog {
             extensions,
             settings,
             accepted,
+            holds,
             decisions_damage,
         }
     }
@@ -132,7 +136,7 @@ impl SnapshotLog {
         match broken {
             Some(e) => Err(e),
             None => {
-                let Flagged { extensions, settings, accepted } = flagged;
+                let Flagged { extensions, settings, accepted, holds } = flagged;
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
                 Ok(Some(SnapshotLog {
@@ -142,6 +146,7 @@ impl SnapshotLog {
                     extensions,
                     settings,
                     accepted,
+                    holds,
                     decisions_damage,
                 }))
             }
@@ -208,21 +213,24 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         extensions: known.extensions.clone(),
         settings: known.settings.clone(),
         accepted: known.accepted.clone(),
+        holds: known.holds.clone(),
     });
     for more in found.into_iter().rev() {
         flagged.extensions.extend(more.extensions);
         flagged.settings.extend(more.settings);
         flagged.accepted.extend(more.accepted);
+        flagged.holds.extend(more.holds);
     }
     Decisions { decisions, flagged, broken }
 }
 
-/// Extensions of the schema, settings and acceptances of flagged commits; oldest first.
+/// Extensions of the schema, settings, acceptances and holds of flagged commits; oldest first.
 #[derive(Default)]
 struct Flagged {
     extensions: Vec<Arc<SchemaExtension>>,
     settings: Vec<Arc<StoreSetting>>,
     accepted: Vec<Arc<AcceptedLoss>>,
+    holds: Vec<Arc<StoreHold>>,
 }
 
 fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flagged> {
@@ -243,6 +251,7 @@ fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flag
             let log = writer;
             found.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
         }
+        found.holds.extend(StoreHold::decode((stamp, writer), &side)?.map(Arc::new));
     }
     Ok(found)
 }

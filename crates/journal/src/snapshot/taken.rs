@@ -15,7 +15,7 @@ use fieldstone_format::takeover::rows::{
 use fieldstone_format::version::{OwnerName, Version};
 use fieldstone_format::{Id, acceptance, schema_extension, setting};
 
-use super::{AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreSetting};
+use super::{AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHold, StoreSetting};
 use crate::entry_source::EntryCommit;
 use crate::medium::{Loss, Problem};
 use crate::takeover::{TakenCommit, TakenLog, Takeover, Takeovers};
@@ -65,6 +65,8 @@ pub struct TakeoverContent {
     pub settings: Vec<Arc<StoreSetting>>,
     /// Acceptances in them.
     pub accepted: Vec<Arc<AcceptedLoss>>,
+    /// Holds in them.
+    pub holds: Vec<Arc<StoreHold>>,
     /// Tables that could not be read whole.
     pub problems: Vec<Problem>,
     /// Takeovers whose decisions could not be read: they may hide anything of their users.
@@ -183,6 +185,7 @@ impl TakeoverContent {
                 let log = writer;
                 self.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
             }
+            self.holds.extend(StoreHold::decode((stamp, writer), &row.record)?.map(Arc::new));
             Ok(())
         })
     }
@@ -286,6 +289,23 @@ impl TakeoverContent {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether purges have dropped entries since the version that the snapshot is cut back to, in a dataset that is wanted (R31).
+    pub fn is_purged(&self, mut is_wanted: impl FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+        let Some(cut) = &self.cut else { return Ok(false) };
+        let mut is_purged = false;
+        for takeover in self.takeovers.all() {
+            let known = cut.number(takeover.user);
+            if takeover.number() <= known {
+                continue;
+            }
+            takeover.each_below(TakeoverTable::Datasets, &[], |key, value| {
+                is_purged = is_purged || DatasetRow::decode(value)?.purged > known && is_wanted(key)?;
+                Ok(())
+            })?;
+        }
+        Ok(is_purged)
     }
 
     /// A commit of a log that a takeover replaces, as entries name it by its number.

@@ -45,6 +45,7 @@ mod fields;
 mod lanes;
 mod listing;
 mod options;
+mod purging;
 mod reports;
 mod transactions;
 mod values;
@@ -65,6 +66,7 @@ pub use fields::FieldAccess;
 pub use lanes::{KeyEntry, StoreSettings, TransactionState, VersionOrder};
 pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
+pub use purging::{PurgeProgress, PurgeReport, Purging};
 pub use reports::{
     AcceptanceReport, Damage, FormatPin, Stats, StatsBy, StatsRow, Status, StatusProblem, TransactionStatus,
     VerifyReport, WriterStatus,

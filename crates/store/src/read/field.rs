@@ -13,6 +13,7 @@ use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
 use super::lookup::parts_under;
+use super::purged::purged;
 use super::versions::{KeyVersions, Part};
 use crate::field::{BlockPlace, Field, FieldId, FieldSource, Outline, StoredArray};
 use crate::files::Files;
@@ -69,7 +70,15 @@ impl LocalField {
         let mut versions = self.versions.clone();
         let found = parts_under(&newest, &versions.key)?;
         for part in &mut versions.parts {
-            let Some(now) = found.iter().find(|found| found.id() == part.id()) else { return Ok(None) };
+            // A purge may have left the mark of an attempt in its place.
+            let is_it = |found: &&Part| found.id() == part.id() && !found.entry.is_attempt_tombstone();
+            let Some(now) = found.iter().find(is_it) else {
+                return match newest.head(part.commit.writer) >= part.commit.sequence {
+                    // Its commit is there, and the entry is not.
+                    true => Err(purged(versions.name())),
+                    false => Ok(None),
+                };
+            };
             *part = Part { order: part.order, ..now.clone() };
         }
         let (files, again) = (self.files.clone(), OnceLock::new());

@@ -16,6 +16,7 @@ use fieldstone_journal::session::Limits;
 
 use super::field::summary_of;
 use super::lookup::lookup;
+use super::purged::{is_purged, purged};
 use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
@@ -151,7 +152,7 @@ impl ListStream {
 
     fn next_entry(&mut self) -> Result<Option<ListEntry>> {
         loop {
-            let Some(mut versions) = self.scan.next_key()? else { return Ok(None) };
+            let Some(mut versions) = self.scan.next_key()? else { return self.end().map(|()| None) };
             if let Some(older) = &self.older {
                 let is_new = |part: &Part| !shows(older, &part.commit);
                 if !versions.parts.iter().any(is_new) {
@@ -181,6 +182,14 @@ impl ListStream {
                 entry.depth = self.options.depth.clamp(1, 3);
                 return Ok(Some(entry));
             }
+        }
+    }
+
+    /// Everything that can be read comes first; then a list says so if a purge may have taken something away from this version (R31).
+    fn end(&self) -> Result<()> {
+        match self.older.is_none() && is_purged(self.scan.snapshot(), self.scan.selection())? {
+            true => Err(purged("more fields")),
+            false => Ok(()),
         }
     }
 

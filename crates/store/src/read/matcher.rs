@@ -61,6 +61,11 @@ impl Matcher {
         Matcher { selection, unconstrained, shapes: Vec::new(), last: 0 }
     }
 
+    /// The request.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// Compares a key.
     pub fn test(&mut self, key: &[u8]) -> Result<Match> {
         if self.unconstrained {

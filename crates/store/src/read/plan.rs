@@ -19,6 +19,7 @@ use fieldstone_journal::session::Limits;
 use super::field::LocalField;
 use super::lookup::lookup;
 use super::matcher::Matcher;
+use super::purged::{is_purged, purged};
 use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
 use crate::field::{Field, Fields, FieldsSource};
@@ -209,6 +210,9 @@ impl Plan {
         } else {
             String::new()
         };
+        if is_purged(&self.snapshot, &self.selection)? {
+            return Err(purged(format!("fields for {named}{more}")));
+        }
         Err(Code::FieldNotFound
             .error(format!("no field for {named}{more}"))
             .with_hint("see what exists with axes or list, or retrieve with strict=False"))
@@ -236,7 +240,10 @@ impl Plan {
         let Some(snapshot) = self.files.again(&before.snapshot)? else { return Ok(None) };
         let (ranks, now) = locate(&snapshot, &self.selection, self.own, !self.lenient, Limits::default())?;
         if ranks != self.ranks || now.refs.len() != self.count {
-            return Ok(None);
+            return match is_purged(&snapshot, &self.selection)? {
+                true => Err(purged("some of the fields")),
+                false => Ok(None),
+            };
         }
         *known = Arc::new(now);
         Ok(Some(known.clone()))

@@ -110,6 +110,11 @@ impl Scan {
         &self.snapshot
     }
 
+    /// The request.
+    pub fn selection(&self) -> &Selection {
+        self.matcher.selection()
+    }
+
     /// The request in its prepared form.
     pub fn matcher(&mut self) -> &mut Matcher {
         &mut self.matcher

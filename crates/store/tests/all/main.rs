@@ -36,6 +36,8 @@ mod objects;
 mod owners;
 mod pieces;
 mod power_cut;
+mod purge;
+mod purge_faults;
 mod schedules;
 mod schema;
 mod settings;

@@ -1,0 +1,261 @@
+//! Purges: entries that nothing shows any more go, and so does the room that they took (takeovers.md, 10).
+//!
+//! One purge makes several takeovers where much is copied: each gives back the room of its inputs before the next one is made,
+//! if the grace allows it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::planted::{self, Planted};
+use tracing::{debug, debug_span};
+
+use super::looks::Looks;
+use super::maintenance::{Graces, Maintenance, RACES, TAKEOVERS_SINCE, raced};
+use crate::compact::{
+    Chooser, CompactOptions, Inputs, Judge, LeftLog, Made, PURGE_EXTRA, PurgePlan, choose_all, make,
+    protection,
+};
+use crate::entry_source::EntrySource;
+use crate::session::Session;
+use crate::snapshot::Snapshot;
+use crate::writer::check_format;
+
+/// How a store is purged.
+#[derive(Debug, Clone)]
+pub struct PurgeOptions {
+    /// Whether anything goes; else the report says what would.
+    pub doit: bool,
+    /// Most bytes that are copied.
+    pub max_bytes: Option<u64>,
+    /// How long files stay that nothing names any more, nanoseconds; 0 only where nobody else has the store open.
+    pub grace: u64,
+    /// Most bytes that are copied before room is given back.
+    pub extra: u64,
+}
+
+impl Default for PurgeOptions {
+    fn default() -> PurgeOptions {
+        PurgeOptions { doit: false, max_bytes: None, grace: crate::compact::GRACE, extra: PURGE_EXTRA }
+    }
+}
+
+/// How far a purge has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PurgeProgress {
+    /// Keys that were looked at.
+    pub keys: u64,
+    /// Bytes that are given back.
+    pub nbytes: u64,
+}
+
+/// The result of a purge.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PurgeReport {
+    /// Keys of which anything goes.
+    pub fields: u64,
+    /// Entries that go.
+    pub versions: u64,
+    /// Bytes that are given back, at once or when the grace is over.
+    pub nbytes: u64,
+    /// Files that go, because they are replaced or nothing names them any more.
+    pub condemned: u64,
+    /// Files that stay until the grace is over.
+    pub waiting: u64,
+    /// Files of the store, before and after.
+    pub files: (u64, u64),
+    /// The reason why nothing goes, if there is one for everything.
+    pub kept: Option<String>,
+    /// Files that have to stay as they are.
+    pub left: Vec<LeftLog>,
+    /// Whether more could go by another call, as this one copies no more bytes.
+    pub more: bool,
+}
+
+impl PurgeReport {
+    fn count(&mut self, plan: &PurgePlan) {
+        self.fields += plan.fields;
+        self.versions += plan.versions;
+        self.nbytes += plan.freed;
+        self.condemned += plan.files;
+    }
+}
+
+/// A purge under way.
+struct Purge<'a, 'b> {
+    maintenance: Maintenance<'a>,
+    options: &'b PurgeOptions,
+    /// With the grace that the store needs.
+    compact: CompactOptions,
+    judge: &'b mut dyn Judge,
+    session: &'b Session,
+    each: &'b mut dyn FnMut(PurgeProgress) -> Result<()>,
+    progress: PurgeProgress,
+    report: PurgeReport,
+    /// Bytes that may be copied yet.
+    most: u64,
+    /// Inputs of which nothing can go now, by file.
+    skipped: HashSet<String>,
+    /// Inputs that cannot be read whole.
+    damaged: HashSet<String>,
+}
+
+/// The step after a round.
+enum Next {
+    /// Nothing is left to do.
+    End,
+    /// Another round, with what the store has now.
+    Again,
+}
+
+impl Maintenance<'_> {
+    /// Drops entries of this user's ended logs and takeovers that a judge lets go, and the files that nothing names then. `each`
+    /// hears how far it is, and may end it by an error: what is done until then stays.
+    pub fn purge(
+        &self,
+        options: &PurgeOptions,
+        judge: &mut dyn Judge,
+        session: &Session,
+        each: &mut dyn FnMut(PurgeProgress) -> Result<()>,
+    ) -> Result<PurgeReport> {
+        let Looks { access, medium, .. } = self.looks;
+        if options.doit {
+            access.check_writable()?;
+            access.check_user(session)?;
+        }
+        let files = self.files()?;
+        let _span = debug_span!("purge").entered();
+        let grace = if planted::is(Planted::NoGrace) { 0 } else { options.grace };
+        if options.doit {
+            files.end_logs(options.grace)?;
+        }
+        let mut snapshot = self.look()?;
+        access.check_versions(&snapshot)?;
+        if options.doit {
+            check_format(TAKEOVERS_SINCE, snapshot.format.version, "a purge")?;
+        }
+        let compact = CompactOptions {
+            grace: self.grace(files, options.grace),
+            part_every: u64::MAX,
+            ..CompactOptions::default()
+        };
+        let mut purge = Purge {
+            maintenance: *self,
+            options,
+            compact,
+            judge,
+            session,
+            each,
+            progress: PurgeProgress::default(),
+            report: PurgeReport::default(),
+            most: options.max_bytes.unwrap_or(u64::MAX),
+            skipped: HashSet::new(),
+            damaged: HashSet::new(),
+        };
+        purge.report.files.0 = medium.inspect().size()?.0;
+        purge.report.kept = protection(&snapshot, access.user(session), access.env().clock.now());
+        let mut races = 0;
+        while purge.report.kept.is_none() {
+            match purge.round(&snapshot, &mut races)? {
+                Next::End => break,
+                Next::Again => snapshot = self.look()?,
+            }
+            if options.doit && grace == 0 {
+                self.clean(files, &snapshot, Graces::all(grace))?;
+            }
+        }
+        let mut report = purge.report;
+        if options.doit {
+            report.waiting = self.clean(files, &snapshot, Graces::all(grace))?;
+        }
+        report.files.1 = medium.inspect().size()?.0;
+        Ok(report)
+    }
+}
+
+impl Purge<'_, '_> {
+    fn round(&mut self, snapshot: &Arc<Snapshot>, races: &mut usize) -> Result<Next> {
+        let Looks { access, medium, .. } = self.maintenance.looks;
+        let now = access.env().clock.now();
+        let Some(all) = self.inputs(snapshot, now)? else { return Ok(Next::End) };
+        let mut plan = self.plan(snapshot, &all, now)?;
+        if !plan.damaged.is_empty() {
+            self.leave_damaged(snapshot, &plan);
+            return Ok(Next::Again);
+        }
+        if !self.options.doit {
+            self.report.count(&plan);
+            return Ok(Next::End);
+        }
+        let (chosen, least, is_all) = plan.first(self.options.extra.min(self.most), &self.skipped);
+        if chosen.is_empty() {
+            return Ok(Next::End);
+        }
+        if least > self.most {
+            self.report.more = true;
+            return Ok(Next::End);
+        }
+        let mut inputs = all.narrowed(&chosen, snapshot, (now, self.compact.grace))?;
+        if !is_all {
+            // Entries of the others stay for now, and so does everything above them.
+            plan = self.plan(snapshot, &inputs, now)?;
+            if plan.is_empty() {
+                self.skipped.extend(chosen);
+                return Ok(Next::Again);
+            }
+        }
+        let (copied, number) = (plan.copied, inputs.number);
+        inputs.purge = Some(plan);
+        let session = self.session;
+        let judge: &mut dyn Judge = &mut *self.judge;
+        let how = (self.compact.part_every, Some((&**snapshot, judge)));
+        let made = make(access.env(), &**medium, &inputs, how, &mut |_| session.check(&*access.env().clock))?;
+        if made != Made::Done {
+            *races += 1;
+            return if *races == RACES { Err(raced()) } else { Ok(Next::Again) };
+        }
+        self.most = self.most.saturating_sub(copied);
+        if let Some(plan) = &inputs.purge {
+            self.report.count(plan);
+            self.progress.nbytes = self.report.nbytes;
+            debug!(number, versions = plan.versions, copied, freed = plan.freed, "purged");
+        }
+        (self.each)(self.progress)?;
+        Ok(Next::Again)
+    }
+
+    /// All ended logs and takeovers.
+    fn inputs(&mut self, snapshot: &Arc<Snapshot>, now: i64) -> Result<Option<Inputs>> {
+        let Looks { access, medium, .. } = self.maintenance.looks;
+        let refresher = self.maintenance.looks.refresher().lock();
+        let (user, options) = (access.user(self.session), &self.compact);
+        let ended = snapshot.logs.iter().filter(|log| refresher.ended(log).is_some());
+        self.judge.look(snapshot, ended.map(|log| log.writer).collect())?;
+        let of = Chooser { medium, snapshot, refresher: &refresher, user, options, now };
+        choose_all(of, &|name| !self.damaged.contains(name), &mut self.report.left)
+    }
+
+    fn plan(&mut self, snapshot: &Arc<Snapshot>, inputs: &Inputs, now: i64) -> Result<PurgePlan> {
+        let (session, clock) = (self.session, &*self.maintenance.looks.access.env().clock);
+        let (progress, each) = (&mut self.progress, &mut *self.each);
+        PurgePlan::find(snapshot, inputs, now, self.judge, &mut || {
+            session.check(clock)?;
+            progress.keys += 1;
+            each(*progress)
+        })
+    }
+
+    /// Leaves files alone that cannot be read whole (R19).
+    fn leave_damaged(&mut self, snapshot: &Snapshot, plan: &PurgePlan) {
+        for source in &plan.damaged {
+            let file = match &snapshot.sources[*source] {
+                EntrySource::Segment(segment, _) => self.maintenance.looks.medium.shown(segment.writer, 0),
+                EntrySource::Takeover(takeover) => takeover.shown.clone(),
+            };
+            if self.damaged.insert(file.clone()) {
+                let why = "a part of its index cannot be read".to_owned();
+                self.report.left.push(LeftLog { file, why });
+            }
+        }
+    }
+}

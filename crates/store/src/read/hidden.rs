@@ -1,0 +1,303 @@
+//! The entries under one key that a purge may drop (takeovers.md, 10).
+//!
+//! An entry is *settled* if it counts, its commit is confirmed and a grace old, and no decision can change that any more. The
+//! settled entries alone say what is hidden; the others only have to lie above them. Rules:
+//! * entries go from the oldest up, and none that lies above one that stays (R62), in the order of now and in the order that
+//!   older versions see, which lack newer attempts;
+//! * what an unconfirmed commit, or a transaction that is not sealed, would hide stays (R17, R63);
+//! * where the newest attempt would go from a key, its mark stays (R64).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use fieldstone_core::planted::{self, Planted};
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::entry::{AttemptTombstone, EntryId};
+use fieldstone_journal::compact::{Judge, MetEntry, Verdict};
+use fieldstone_journal::medium::clock_stamp;
+
+use super::blocks::Source;
+use super::matcher::{Match, Matcher};
+use super::versions::{KeyVersions, Part};
+use crate::files::Files;
+use crate::snapshot::{Order, Snapshot};
+
+/// Decides which entries go.
+#[derive(Debug)]
+pub struct HiddenEntries {
+    files: Arc<Files>,
+    snapshot: Arc<Snapshot>,
+    user: u32,
+    /// Requests, one of which has to select a key; none: all keys.
+    matchers: Vec<Matcher>,
+    /// Younger entries hide nothing, nanoseconds since 1970; `None`: nothing is too young.
+    before: Option<i64>,
+    /// Whether a transaction is sealed.
+    sealed: HashMap<Id, bool>,
+    /// Logs that have ended.
+    ended: HashSet<Id>,
+}
+
+/// A part of a key as a purge sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It counts, and goes on to.
+    Settled,
+    /// It counts, for now.
+    Unsettled,
+    /// It never counts, or not yet: it is in nobody's way.
+    Aside,
+    /// It was aborted a grace ago.
+    Aborted,
+}
+
+/// The place of a part among the parts of its key, the greater one being newer.
+type Rank = (Order, u64, Id, u64, u64);
+
+fn rank(part: &Part) -> Rank {
+    (part.order, part.commit.stamp, part.commit.writer, part.commit.sequence, part.entry.ordinal)
+}
+
+impl HiddenEntries {
+    /// For a purge of a user's logs at a time, of keys that one of these requests selects.
+    pub fn new(
+        files: &Arc<Files>,
+        user: u32,
+        matchers: Vec<Matcher>,
+        (now, grace): (i64, u64),
+    ) -> HiddenEntries {
+        let before = (grace > 0).then(|| now.saturating_sub(i64::try_from(grace).unwrap_or(i64::MAX)));
+        let snapshot = Arc::new(Snapshot::empty());
+        HiddenEntries {
+            files: files.clone(),
+            snapshot,
+            user,
+            matchers,
+            before,
+            sealed: HashMap::new(),
+            ended: HashSet::new(),
+        }
+    }
+
+    fn is_selected(&mut self, key: &[u8]) -> Result<bool> {
+        for matcher in &mut self.matchers {
+            if matcher.test(key)? == Match::Yes {
+                return Ok(true);
+            }
+        }
+        Ok(self.matchers.is_empty())
+    }
+
+    fn is_young(&self, part: &Part) -> bool {
+        let Some(before) = self.before else { return false };
+        // The time of a moved entry is that of its first store.
+        let own = part
+            .commit
+            .moved
+            .and_then(|_| self.snapshot.commit_at(part.source as usize, part.entry.commit).ok());
+        own.map_or(part.commit.time, |own| own.time) > before
+    }
+
+    /// Whether a later commit, or the end of the log, confirms a commit.
+    fn is_confirmed(&self, part: &Part) -> bool {
+        let is_last = || {
+            self.snapshot
+                .log(part.commit.writer)
+                .is_none_or(|log| log.record.sequence <= part.commit.sequence)
+        };
+        part.commit.taken > 0
+            || self.ended.contains(&part.commit.writer)
+            || !is_last()
+            || planted::is(Planted::PurgeUnconfirmed)
+    }
+
+    fn is_sealed(&mut self, transaction: Id) -> bool {
+        let (taken, user) = (&self.snapshot.taken, self.user);
+        let sealed =
+            || taken.sealed(transaction, user).is_ok_and(|sealed| sealed.is_some_and(|number| number > 0));
+        *self.sealed.entry(transaction).or_insert_with(sealed)
+    }
+
+    /// Gives a part its place in the order, and says what it is to a purge.
+    fn standing(&mut self, part: &mut Part) -> Standing {
+        if self.snapshot.gives_up(&part.commit, part.holder, &part.entry) {
+            return Standing::Aside;
+        }
+        let Some(order) = self.snapshot.order(&part.commit, None) else {
+            return match part.commit.transaction {
+                Some(id) if self.is_aborted(id) => Standing::Aborted,
+                _ => Standing::Aside,
+            };
+        };
+        part.order = part.commit.moved.map_or(order, |moved| moved.order);
+        let is_open = part.commit.transaction.is_some_and(|id| !self.is_sealed(id));
+        match is_open || self.is_young(part) || !self.is_confirmed(part) {
+            true => Standing::Unsettled,
+            false => Standing::Settled,
+        }
+    }
+
+    /// Whether a transaction was aborted by a decision that is a grace old.
+    fn is_aborted(&self, transaction: Id) -> bool {
+        let state = self.snapshot.transaction_state(transaction, self.user);
+        let is_old = |order: Order| self.before.is_none_or(|before| order.0 <= clock_stamp(before));
+        state.is_some_and(|state| state.aborted() && is_old(state.order()))
+    }
+
+    /// The parts under a key with what they are; `None` if the key is left alone: another user has a part in it.
+    fn parts(&mut self, entries: &[MetEntry]) -> Result<Option<Vec<(Part, Standing)>>> {
+        let mut parts = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let mut part = Part::decode(&self.snapshot, entry.source, entry.place, &entry.value)?;
+            if part.commit.user != self.user {
+                return Ok(None);
+            }
+            let standing = self.standing(&mut part);
+            parts.push((part, standing));
+        }
+        Ok(Some(parts))
+    }
+}
+
+impl Judge for HiddenEntries {
+    fn look(&mut self, snapshot: &Arc<Snapshot>, ended: HashSet<Id>) -> Result<()> {
+        (self.snapshot, self.ended) = (snapshot.clone(), ended);
+        self.sealed.clear();
+        Ok(())
+    }
+
+    fn judge(&mut self, key: &[u8], entries: &[MetEntry], verdicts: &mut [Verdict]) -> Result<()> {
+        if !self.is_selected(key)? {
+            return Ok(());
+        }
+        let Some(parts) = self.parts(entries)? else { return Ok(()) };
+        for (i, (_, standing)) in parts.iter().enumerate() {
+            if *standing == Standing::Aborted && entries[i].is_input {
+                verdicts[i] = Verdict::Goes;
+            }
+        }
+        let counting = Counting::of(key, &parts);
+        let Some(mut going) = counting.hidden(entries) else { return Ok(()) };
+        if planted::is(Planted::PurgeDropsRemovalAlone) {
+            going.retain(|i| parts[*i].0.entry.is_removal());
+        }
+        let Some(mark) = counting.mark(&going, &self.snapshot) else { return Ok(()) };
+        going.iter().for_each(|i| verdicts[*i] = Verdict::Goes);
+        match mark {
+            Mark::None => {}
+            Mark::Stays(i) => verdicts[i] = Verdict::Stays,
+            Mark::Of(i, tombstone) => verdicts[i] = Verdict::Leaves(tombstone),
+        }
+        Ok(())
+    }
+
+    fn is_sound(&mut self, key: &[u8], entry: &MetEntry) -> Result<bool> {
+        let part = Part::decode(&self.snapshot, entry.source, entry.place, &entry.value)?;
+        match Source::new(&self.files, &part, key).verify() {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::Corrupt => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// The parts under a key that count, settled or not, by their numbers among all parts.
+struct Counting<'a> {
+    key: &'a [u8],
+    parts: &'a [(Part, Standing)],
+    /// From the oldest to the newest.
+    by_time: Vec<usize>,
+    /// The same with older attempts first, as a reader of now sees them.
+    by_attempt: Vec<usize>,
+}
+
+/// The mark that an attempt leaves under a key.
+enum Mark {
+    /// None is needed.
+    None,
+    /// The one that is there.
+    Stays(usize),
+    /// A part becomes it.
+    Of(usize, Box<AttemptTombstone>),
+}
+
+impl<'a> Counting<'a> {
+    fn of(key: &'a [u8], parts: &'a [(Part, Standing)]) -> Counting<'a> {
+        let counts = |i: &usize| matches!(parts[*i].1, Standing::Settled | Standing::Unsettled);
+        let mut by_time: Vec<usize> = (0..parts.len()).filter(counts).collect();
+        by_time.sort_unstable_by_key(|i| rank(&parts[*i].0));
+        let newest = by_time.iter().filter_map(|i| parts[*i].0.attempt).max();
+        let mut by_attempt = by_time.clone();
+        if let Some(newest) = newest {
+            by_attempt.sort_by_key(|i| parts[*i].0.attempt.unwrap_or(newest));
+        }
+        Counting { key, parts, by_time, by_attempt }
+    }
+
+    fn part(&self, i: usize) -> &Part {
+        &self.parts[i].0
+    }
+
+    fn is_settled(&self, i: usize) -> bool {
+        self.parts[i].1 == Standing::Settled
+    }
+
+    /// The parts that go; `None` if what is not settled does not lie above all that is.
+    fn hidden(&self, entries: &[MetEntry]) -> Option<HashSet<usize>> {
+        let first_unsettled =
+            self.by_time.iter().position(|i| !self.is_settled(*i)).unwrap_or(self.by_time.len());
+        if self.by_time[first_unsettled..].iter().any(|i| self.is_settled(*i)) {
+            return None;
+        }
+        let settled = self.by_time[..first_unsettled].iter().map(|i| self.part(*i).clone()).collect();
+        let live: HashSet<EntryId> = KeyVersions::new(self.key, settled)
+            .map(|versions| versions.live().iter().map(Part::id).collect())
+            .unwrap_or_default();
+        let is_hidden = |i: usize| self.is_settled(i) && !live.contains(&self.part(i).id());
+        let mut going: HashSet<usize> =
+            self.by_time.iter().copied().filter(|i| is_hidden(*i) && entries[*i].is_input).collect();
+        if planted::is(Planted::PurgeAboveALivingEntry) {
+            return Some(going);
+        }
+        // R62, in both orders: each may take something away from the other.
+        loop {
+            let before = going.len();
+            for order in [&self.by_attempt, &self.by_time] {
+                // A mark makes no field, and hides nothing that lies below it.
+                let is_below = |i: &&usize| going.contains(*i) || self.part(**i).entry.is_attempt_tombstone();
+                let below: HashSet<usize> = order.iter().take_while(is_below).copied().collect();
+                going.retain(|i| below.contains(i));
+            }
+            if going.len() == before {
+                return Some(going);
+            }
+        }
+    }
+
+    /// The mark that has to stay if these parts go; `None` if nobody can make it.
+    fn mark(&self, going: &HashSet<usize>, snapshot: &Snapshot) -> Option<Mark> {
+        let settled = || self.by_time.iter().copied().filter(|i| self.is_settled(*i));
+        let newest = |goes: bool| {
+            let those = settled().filter(|i| going.contains(i) == goes);
+            those.filter_map(|i| Some((self.part(i).attempt?, i))).max_by_key(|(began, _)| *began)
+        };
+        let (Some((began, at)), stays) = (newest(true), newest(false)) else { return Some(Mark::None) };
+        if stays.is_some_and(|(stays, _)| stays >= began) {
+            return Some(Mark::None);
+        }
+        // One that was left by an earlier purge is as good.
+        let is_mark = |i: &usize| {
+            let part = self.part(*i);
+            going.contains(i) && part.attempt == Some(began) && part.entry.is_attempt_tombstone()
+        };
+        if let Some(old) = settled().find(is_mark) {
+            return Some(Mark::Stays(old));
+        }
+        let part = self.part(at);
+        // The name of a moved entry's attempt is another store's.
+        let name = snapshot.attempt_name(part.commit.writer).filter(|_| part.commit.moved.is_none())?;
+        let (began, writer) = began;
+        Some(Mark::Of(at, Box::new(AttemptTombstone { attempt: name, began, writer })))
+    }
+}
