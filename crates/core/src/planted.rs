@@ -54,11 +54,15 @@ pub enum Planted {
     FloorTooHigh,
     /// A writer that decides does not look whether the transaction was sealed meanwhile.
     DeciderDoesNotLook,
+    /// A wipe hides what has a smaller stamp, whether or not its version shows it.
+    WipeByStamp,
+    /// A wipe with an age hides young entries, too.
+    WipeWithoutAge,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 20] = [
+    pub const ALL: [Planted; 22] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -79,6 +83,8 @@ impl Planted {
         Planted::OpenOneSealed,
         Planted::FloorTooHigh,
         Planted::DeciderDoesNotLook,
+        Planted::WipeByStamp,
+        Planted::WipeWithoutAge,
     ];
 
     /// Its name on a command line.
@@ -104,6 +110,8 @@ impl Planted {
             Planted::OpenOneSealed => "open-one-sealed",
             Planted::FloorTooHigh => "floor-too-high",
             Planted::DeciderDoesNotLook => "decider-does-not-look",
+            Planted::WipeByStamp => "wipe-by-stamp",
+            Planted::WipeWithoutAge => "wipe-without-age",
         }
     }
 

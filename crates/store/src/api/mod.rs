@@ -48,6 +48,7 @@ mod options;
 mod reports;
 mod transactions;
 mod values;
+mod wiping;
 
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
@@ -71,6 +72,7 @@ pub use reports::{
 };
 pub use transactions::Transactions;
 pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};
+pub use wiping::{WipeReport, Wiping};
 
 use crate::field::Field;
 pub use crate::field::{BlockPlace, StoredArray};

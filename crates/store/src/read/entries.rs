@@ -1,7 +1,7 @@
 //! All entries that count under a key, with their places in the order of versions.
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
+use fieldstone_format::{Id, schema_extension};
 
 use super::lookup::all_under;
 use super::versions::Part;
@@ -55,6 +55,8 @@ pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
             });
         }
     }
+    // The mark of records of the store is nobody's transaction.
+    all.retain(|one| one.id != schema_extension::FLAG);
     all.sort_by_key(|one| (one.id, one.user));
     all
 }

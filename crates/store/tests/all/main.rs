@@ -54,4 +54,5 @@ mod takeovers;
 mod transactions;
 mod users;
 mod versions;
+mod wipe;
 mod zeroed;
