@@ -14,7 +14,7 @@ import re
 import struct
 import sys
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import product
 from math import prod
@@ -23,6 +23,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parent))
 import takeovers
+import wipes
 
 
 class Damage(ValueError):
@@ -144,7 +145,7 @@ class Outside(File):
 
 Frame = namedtuple("Frame", "at length sequence size crc body_crc hash version")
 Entry = namedtuple(
-    "Entry", "log key number stamp txn origin ordinal flags dtype size shape start count chunk place"
+    "Entry", "log key number stamp txn origin time ordinal flags dtype size shape start count chunk place"
 )
 
 
@@ -334,10 +335,10 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
-        self.entries, self.sums, self.decisions, slots, logs = [], [], {}, {}, {}
+        self.entries, self.sums, self.decisions, slots = [], [], {}, {}
+        self.sequences, self.wipes = {}, wipes.Wipes(SimpleNamespace(**globals()), self)
         self.taken = takeovers.Takeovers(SimpleNamespace(**globals()), self)
-        began = self.taken.began
-        owners, absent = {}, {}  # owners of logs, lost ones too; errors of logs that do not open
+        owners, absent, logs = {}, {}, {}  # owners of logs, lost ones too; errors of logs that do not open
         check((self.path / "logs").is_dir(), "the folder logs is missing")
         for path in self.path.glob("boards/*.board"):
             board = path.read_bytes()
@@ -352,7 +353,7 @@ class Store:
                 logs[writer] = Log(self.path, writer, slots.get(writer, (0, 0, 0)))
             except (Damage, OSError) as problem:
                 absent[writer] = str(problem)
-        logs = {writer: log for writer, log in logs.items() if not self.taken.replaces(log)}
+        self.logs = logs = {writer: log for writer, log in logs.items() if not self.taken.replaces(log)}
         for log in list(logs.values()):
             for writer, length in log.sealed.items():
                 if writer in logs and logs[writer].owner == log.owner:
@@ -370,7 +371,7 @@ class Store:
                 last = next((f for f, _ in log.commits(last) if f.sequence <= end), None)
             runs = log.record(last)[2] if last else []
             if last and log.attempt:
-                log.began = began.setdefault((log.owner, log.attempt[0]), [])
+                log.began = self.taken.began.setdefault((log.owner, log.attempt[0]), [])
                 log.began.append((log.attempt[1], log.writer))
             for run in runs:
                 with self.noting((b"", None)):
@@ -384,6 +385,9 @@ class Store:
                         self.sums.append((log, f.at + 40, f.length - 92 - 2 * f.size, f.body_crc))
                     self.sums += [(log, f.at + f.length - 52 - n * f.size, f.size, f.crc) for n in (1, 2)]
                     for transaction, *verdict in decision:
+                        if transaction == b"FIELDSTONESCHEMA" and f.version > 1:
+                            self.wipes.take_all(log.read(*side[:3]), side[3], log.owner)
+                        self.sequences[stamp, log.writer] = f.sequence
                         self.decisions.setdefault((transaction,), []).append((stamp, log.writer, *verdict))
                 torn = not log.other and (not last or (last.sequence == 1 and not log.slot[0]))  # 4.1
                 check(not log.problem or torn, log.problem)
@@ -464,11 +468,11 @@ class Store:
             version = c.get("Bvv")[0]
             check(version in (1, 2), "version of the segment")
             commits, sequence, stamp = [], 0, 0
-            for growth, stamp_growth, _time, flags in (c.get("vvvB") for _ in range(c.one("v"))):
+            for growth, stamp_growth, time, flags in (c.get("vvvB") for _ in range(c.one("v"))):
                 check(flags < (2, 8)[version - 1], f"flags {flags} of a commit")
                 sequence, stamp = sequence + growth, stamp + stamp_growth
                 row = (sequence, stamp, c.get("i" * (flags & 1)), Log.origin(c) if flags & 2 else ())
-                _view, commits = c.get("v" * (flags >> 2)), [*commits, row]
+                _view, commits = c.get("v" * (flags >> 2)), [*commits, (*row, wipes.time_of(stamp, time))]
             first = c.before = c.one("b")
             last, c.before = c.one("k"), first
             _datasets, c.before = (c.one("B"), c.list("kv")), first
@@ -486,11 +490,11 @@ class Store:
         check(at + filter_length == second, "lengths of the blocks")
         self.sums.append((file, at, filter_length, filter_crc))
 
-    def order(self, e: Entry) -> tuple | None:
-        """Orders entries: a newer one is greater (14, step 6); None: not visible."""
+    def order(self, e: Entry, counts: Callable[[tuple], bool] = lambda _: True) -> tuple | None:
+        """Orders entries: a newer one is greater (14, step 6); None: not visible by these decisions."""
         own = e.origin[:2] or (e.stamp, e.log.writer)
         place, covered, ended = None if e.txn else own, 0, False
-        for *decided, verdict, kinds, covers in sorted(self.decisions.get(e.txn, [])):
+        for *decided, verdict, kinds, covers in sorted(filter(counts, self.decisions.get(e.txn, []))):
             if ended and not verdict:
                 continue
             covered = covered if ended else max(covered, covers.get(e.log.writer, 0))
@@ -518,7 +522,7 @@ class Store:
             fields.setdefault(e.key, []).append(e)
         for key, newest_first in fields.items():
             kept, fields[key], last, attempt = [], [], None, ()
-            for e in reversed(newest_first):
+            for e in reversed(self.wipes.leave(newest_first)):
                 if e.place[0] != 6 or e.place[1:] in ((), last):
                     kept, attempt = [*kept, e], max(attempt, self.attempt(e))
                 if e.place[0] not in (6, 9) and (not self.attempt(e) or self.attempt(e) == attempt):
@@ -573,7 +577,7 @@ class Store:
         check(not any(a <= first.key <= (b or first.key) for a, b in self.lost), f"{key}: damaged index")
         value, written = bytearray(prod(shape) * size), bytearray(prod(shape))
         for e in reversed(entries):
-            check(e[8:11] == first[8:11], f"{key}: {e.log.name} and {first.log.name} disagree", RuntimeError)
+            check(e[9:12] == first[9:12], f"{key}: {e.log.name} and {first.log.name} disagree", RuntimeError)
             for start, count, raw in self.blocks(e):
                 if e.place[0] in (7, 8):  # a range of all its elements
                     value[start * size : (start + count) * size] = raw

@@ -84,6 +84,7 @@ class Takeovers:
         self.logs: dict[tuple[int, bytes], SimpleNamespace] = {}  # by owner and writer
         self.entries, self.oldest, self.losses, self.floors = [], [], [], {}
         self.transactions: set[tuple[int, bytes]] = set()  # with their owners
+        self.stamps: dict[bytes, list[tuple[int, int]]] = {}  # sequences and stamps of kept commits
         newest: dict[str, int] = {}
         folder_owner = (store.path / "logs").stat().st_uid
         for path in store.path.glob("logs/*.takeover"):
@@ -177,7 +178,7 @@ class Takeovers:
         commits = []
         for key, row in self.rows(one, COMMITS):
             with parts_of(row, f"{one.file.name}: commit") as c:
-                stamp, _time, flags = c.get("vvB")
+                stamp, time, flags = c.get("vvB")
                 check(flags < 16 and flags & 5 != 5, f"flags {flags} of a commit")
                 transaction = c.get("i" * (flags & 1))
                 origin = self.reader.Log.origin(c) if flags & 2 else ()
@@ -190,7 +191,10 @@ class Takeovers:
                 decided = (*transaction[0], 1, ALL_KINDS, {})
                 decided = self.store.decisions.setdefault(transaction, [decided])[0]
                 decided[-1][log.writer] = 2**64
-            commits.append((log, (sequence, stamp, transaction, origin)))
+            self.stamps.setdefault(log.writer, []).append((sequence, stamp))
+            commits.append(
+                (log, (sequence, stamp, transaction, origin, self.reader.wipes.time_of(stamp, time)))
+            )
         numbers = [row for _, row in commits]
         for key, value in self.rows(one, ENTRIES):
             entry = self.reader.parse_entry(key, value, one, numbers, 2)
@@ -208,6 +212,7 @@ class Takeovers:
             side = bytes([low, high]) + varint(len(data)) + data
             order = (big(key[:8]), key[8:24], big(key[24:32]))
             self.losses += [(order, one.owner, *loss) for loss in self.reader.acceptances(side, 1)]
+            self.store.wipes.take_all(side, 1, one.owner)
 
         for table in one.tables.keys() - {NAMES, COMMITS, ENTRIES, TRANSACTIONS, RECORDS, DATASETS, ATTEMPTS}:
             with self.store.noting():  # the reader needs none of their rows
@@ -217,7 +222,8 @@ class Takeovers:
         with self.reader.parts_of(value, f"{one.file.name}: transaction") as c:
             _sealed = c.one("v")
             for _ in range(c.one("v")):
-                stamp, writer, _sequence, verdict, kinds = c.get("vivfI")
+                stamp, writer, sequence, verdict, kinds = c.get("vivfI")
+                self.store.sequences[stamp, writer] = sequence
                 decision = (stamp, writer, verdict, kinds, dict(c.list("iv")))
                 self.store.decisions.setdefault((key,), []).append(decision)
             _prepared = c.list("ivvQ")

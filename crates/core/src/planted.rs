@@ -60,11 +60,15 @@ pub enum Planted {
     PurgeDropsRemovalAlone,
     /// A purge lets a commit hide that nothing confirms.
     PurgeUnconfirmed,
+    /// A wipe hides what has a smaller stamp, whether or not its version shows it.
+    WipeByStamp,
+    /// A wipe with an age hides young entries, too.
+    WipeWithoutAge,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 23] = [
+    pub const ALL: [Planted; 25] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -88,6 +92,8 @@ impl Planted {
         Planted::PurgeAboveALivingEntry,
         Planted::PurgeDropsRemovalAlone,
         Planted::PurgeUnconfirmed,
+        Planted::WipeByStamp,
+        Planted::WipeWithoutAge,
     ];
 
     /// Its name on a command line.
@@ -116,6 +122,8 @@ impl Planted {
             Planted::PurgeAboveALivingEntry => "purge-above-a-living-entry",
             Planted::PurgeDropsRemovalAlone => "purge-drops-removal-alone",
             Planted::PurgeUnconfirmed => "purge-unconfirmed",
+            Planted::WipeByStamp => "wipe-by-stamp",
+            Planted::WipeWithoutAge => "wipe-without-age",
         }
     }
 

@@ -28,7 +28,7 @@ use fieldstone_core::key::FieldKey;
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::entry::Entry;
-use fieldstone_format::keys::KeyDecoder;
+use fieldstone_format::keys::{KeyDecoder, level_ends};
 use fieldstone_format::log::{self, CommitRecord, Decision, Section, SideRecord};
 use fieldstone_format::segment::CommitInfo;
 use fieldstone_format::takeover::TakeoverTable;
@@ -39,7 +39,9 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::entry_source::{EntryCommit, EntryCursor, EntrySource};
 use crate::marks::Marks;
 use crate::medium::Medium;
-use crate::snapshot::{ALL_KINDS, Decided, Order, Owners, Problem, Snapshot, SnapshotLog, UserState};
+use crate::snapshot::{
+    ALL_KINDS, Decided, KeyWipes, Order, Owners, Problem, Snapshot, SnapshotLog, UserState, Wiped,
+};
 use crate::takeover::{Rows, Takeover};
 
 /// The log of commits that are not flushed yet: one that no writer has, the least of all.
@@ -136,7 +138,7 @@ impl TransactionState {
     /// for tests, and for media other than files.
     pub fn of_one_user(transaction: Id, decisions: &[(Order, Decision)]) -> TransactionState {
         let decided = |decision: &Decision, order: &Order| {
-            Arc::new(Decided { decision: decision.clone(), stamp: order.0 })
+            Arc::new(Decided { decision: decision.clone(), stamp: order.0, sequence: 0 })
         };
         let with = |state: UserState, (order, decision): &(Order, Decision)| {
             state.with(*order, decided(decision, order))
@@ -329,7 +331,14 @@ impl Feed {
     fn entries_that(&self, asked: EntriesAsked) -> Entries {
         let sources =
             (0..self.snapshot.sources.len()).filter(|i| asked.may_be_in(&self.snapshot, *i)).rev().collect();
-        Entries { feed: self.clone(), asked, sources, cursor: None, decoder: KeyDecoder::new() }
+        Entries {
+            feed: self.clone(),
+            asked,
+            sources,
+            cursor: None,
+            decoder: KeyDecoder::new(),
+            wipes: Default::default(),
+        }
     }
 
     /// Whether a log is one that a takeover replaces.
@@ -646,13 +655,34 @@ pub struct Entries {
     sources: Vec<usize>,
     cursor: Option<EntryCursor>,
     decoder: KeyDecoder,
+    /// The wipes that select keys with the first two levels that were read last.
+    wipes: (Vec<u8>, KeyWipes),
 }
 
 impl Entries {
+    /// The word of wipes on an entry of the key under the cursor.
+    fn wiped(&mut self, commit: &EntryCommit) -> Result<Wiped> {
+        let (snapshot, (prefix, wipes)) = (&self.feed.snapshot, &mut self.wipes);
+        let Some(cursor) = self.cursor.as_ref().filter(|_| !snapshot.wipes.is_empty()) else {
+            return Ok(Wiped::No);
+        };
+        if prefix.is_empty() || !cursor.key().starts_with(prefix) {
+            *prefix = cursor.key()[..level_ends(cursor.key())?[1]].to_vec();
+            *wipes = snapshot.wipes.of_key(cursor.key())?;
+        }
+        // No version shows an entry that is not visible.
+        let order = snapshot.order(commit, None).filter(|_| !wipes.is_empty());
+        Ok(order.map_or(Wiped::No, |order| wipes.say_of(snapshot, commit, order)))
+    }
+
     /// Opens the next source with a commit that is asked for; `false` at the end.
     fn open(&mut self) -> Result<bool> {
         while let Some(index) = self.sources.pop() {
-            let source = &self.feed.snapshot.sources[index];
+            let snapshot = &self.feed.snapshot;
+            let source = &snapshot.sources[index];
+            if snapshot.wipes.hide_source(snapshot, index) {
+                continue;
+            }
             if let EntrySource::Segment(segment, _) = source {
                 let Some(meta) = self.feed.tolerate(|| source.shown(), segment.meta())? else { continue };
                 if !self.asked.is_in(&meta.commits) {
@@ -687,9 +717,12 @@ impl Entries {
         if snapshot.gives_up(&commit, holder, &entry) || entry.is_attempt_tombstone() {
             return Ok(None);
         }
+        let wiped = self.wiped(&commit)?;
+        let Some(cursor) = self.cursor.as_ref().filter(|_| wiped != Wiped::Yes) else { return Ok(None) };
         let (stamp, time) =
             commit.moved.map_or((commit.stamp, commit.time), |moved| (moved.order.0, moved.time));
-        let removal = entry.is_removal();
+        // Whether a wipe with an age hides it depends on its whole generation: the field store is asked, as after a removal.
+        let removal = entry.is_removal() || wiped == Wiped::Aged;
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {
             key: self.decoder.decode(cursor.key())?,

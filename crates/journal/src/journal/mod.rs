@@ -12,6 +12,7 @@
 //! | [`datasets`](Journal::datasets) | the owners of datasets |
 //! | [`schema`](Journal::schema), [`settings`](Journal::settings), [`format`](Journal::format) | what is in force for the whole store, and how its owner changes it |
 //! | [`acceptances`](Journal::acceptances) | losses that are accepted |
+//! | [`ranges`](Journal::ranges) | wipes |
 //! | [`checkpoints`](Journal::checkpoints) | copies of a store in memory |
 //! | [`maintenance`](Journal::maintenance) | takeovers of ended logs |
 //!
@@ -39,6 +40,7 @@ mod opening;
 mod options;
 mod pinned;
 mod purging;
+mod ranges;
 mod schema;
 mod schema_state;
 mod settings;
@@ -76,6 +78,7 @@ use self::opening::{check_existence, check_options, find_identity, no_store, sch
 pub use self::options::JournalOptions;
 use self::pinned::Pinned;
 pub use self::purging::{PurgeOptions, PurgeProgress, PurgeReport};
+pub use self::ranges::Ranges;
 pub use self::schema::SchemaInForce;
 use self::schema_state::SchemaState;
 pub use self::settings::StoreSettings;
@@ -301,6 +304,11 @@ impl Journal {
     /// Losses that are accepted.
     pub fn acceptances(&self) -> Acceptances<'_> {
         Acceptances { committer: self.committer() }
+    }
+
+    /// Ranges: what is said of many entries at once.
+    pub fn ranges(&self) -> Ranges<'_> {
+        Ranges { committer: self.committer() }
     }
 
     /// Copies of a store in memory.

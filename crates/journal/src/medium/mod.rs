@@ -320,6 +320,11 @@ pub trait Inspect: Send + Sync + fmt::Debug {
     /// Names that stand among the logs, claims and ends of logs left out, and the logs that they are of.
     fn logs(&self) -> Result<Vec<(String, Option<Id>)>>;
 
+    /// Files in the store's folder that are not the store's, relative to it.
+    fn foreign(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// How many files or objects there are, and their bytes.
     fn size(&self) -> Result<(u64, u64)>;
 

@@ -1,13 +1,13 @@
 //! Transactions that takeovers have forgotten (takeovers.md, 7.4): nothing speaks of them any more but the floor, below which
 //! they began, and the places in the order that their visible commits have.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::takeover::TakeoverTable;
-use fieldstone_format::takeover::rows::{CommitRow, TransactionRow, commit_key, parse_commit_key};
+use fieldstone_format::takeover::rows::TransactionRow;
 use fieldstone_format::transaction_id::begun;
 
-use super::{Order, Snapshot, SnapshotLog, TakeoverContent};
+use super::{Snapshot, SnapshotLog, TakeoverContent};
 use crate::medium::clock_stamp;
 use crate::takeover::Takeover;
 
@@ -55,34 +55,6 @@ impl TakeoverContent {
     /// if a row cannot be read.
     pub fn is_forgotten(&self, transaction: Id, user: u32) -> bool {
         begun(transaction) < self.floor(user) && matches!(self.sealed(transaction, user), Ok(None))
-    }
-
-    /// Whether the snapshot has the decision that gave a commit its place in the order.
-    pub(crate) fn holds_decision(&self, order: Order) -> bool {
-        let Some(version) = self.cut_back_to() else { return true };
-        if let Some(known) = self.decided.lock().get(&order) {
-            return *known;
-        }
-        let (stamp, writer) = order;
-        let held = self.takeovers().log(writer).and_then(|found| {
-            let Some((takeover, log)) = found else { return Ok(version.sequence(writer) > 0) };
-            if self.holds_all_of(takeover.user, log.row.taken) {
-                return Ok(true);
-            }
-            // Stamps ascend: the version lacks the decision if the next commit that is kept is not beyond it.
-            let sequence = version.sequence(writer).saturating_add(1);
-            let Some(mut rows) = takeover.cursor(TakeoverTable::Commits) else { return Ok(false) };
-            let named = |e: Error| takeover.named(e);
-            if !rows.seek(&commit_key(writer, sequence, 0)).map_err(named)? {
-                return Ok(true);
-            }
-            let (of, ..) = parse_commit_key(rows.key()).map_err(named)?;
-            Ok(of != writer || CommitRow::decode(rows.value()).map_err(named)?.stamp > stamp)
-        });
-        // Damage shows nothing that the version may lack.
-        let held = held.unwrap_or(false);
-        self.decided.lock().insert(order, held);
-        held
     }
 }
 

@@ -15,6 +15,8 @@ mod refresh;
 mod snapshot_log;
 mod taken;
 mod user_state;
+mod version_commits;
+mod wipes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ pub use refresh::{Flushed, Refresher};
 pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting};
 pub use taken::{TakenDecision, TakeoverContent};
 pub use user_state::{ALL_KINDS, Decided, UserState};
+pub use wipes::{KeyWipes, StoreRange, Wipe, Wiped, Wipes, is_older};
 
 use crate::entry_source::{EntryCommit, EntrySource, Moved};
 use crate::medium::Claims;
@@ -65,6 +68,8 @@ pub struct Snapshot {
     pub format: StoreFormat,
     /// Losses that are given up.
     pub accepted: Arc<Accepted>,
+    /// Wipes that hide entries.
+    pub wipes: Arc<Wipes>,
     /// Since when the attempt of each log is there.
     attempts: Attempts,
     /// Users who own datasets.
@@ -93,6 +98,7 @@ impl Snapshot {
             settings: Arc::default(),
             format: StoreFormat::NEW,
             accepted: Arc::default(),
+            wipes: Arc::default(),
             attempts: Attempts::default(),
             owners: Owners::One(None),
             folder_owner: None,
@@ -129,6 +135,8 @@ impl Snapshot {
         let known = before.map(|before| &before.settings).filter(|known| ***known == settings);
         let settings = known.cloned().unwrap_or_else(|| settings.into());
         let attempts = Attempts::of(&logs, &taken);
+        let ranges = logs.iter().flat_map(|log| &log.ranges).chain(&taken.ranges).cloned();
+        let wipes = Wipes::of(ranges, taken.takeovers(), before.map(|before| &before.wipes));
         // A caller that knows these already sees that without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
         let extensions = known.cloned().unwrap_or_else(|| extensions.into());
@@ -140,6 +148,7 @@ impl Snapshot {
             extensions,
             settings,
             format,
+            wipes,
             attempts,
             owners,
             folder_owner,

@@ -7,11 +7,12 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::acceptance::{self, Acceptance};
 use fieldstone_format::log::{self, CommitRecord};
 use fieldstone_format::setting::{self, Setting};
+use fieldstone_format::store_record::{self, StoreRecord};
 use fieldstone_format::{Id, crc, schema_extension};
 
-use super::Decided;
-use super::StoreHold;
 use super::chain::Chain;
+use super::wipes::checked;
+use super::{Decided, StoreHold, StoreRange};
 use crate::block_cache::BlockCache;
 use crate::medium::{Medium, Tip};
 use crate::segment::Segment;
@@ -33,6 +34,8 @@ pub struct SnapshotLog {
     pub accepted: Vec<Arc<AcceptedLoss>>,
     /// Holds in this log up to the commit, oldest first.
     pub holds: Vec<Arc<StoreHold>>,
+    /// Ranges in this log up to the commit, oldest first.
+    pub ranges: Vec<Arc<StoreRange>>,
     /// A record that hides earlier decisions, an extension of the schema, or a setting.
     pub decisions_damage: Option<String>,
 }
@@ -97,7 +100,7 @@ impl SnapshotLog {
         known: Option<&SnapshotLog>,
     ) -> SnapshotLog {
         let Decisions { decisions, flagged, broken } = decisions(&**medium, tip, known);
-        let Flagged { extensions, settings, accepted, holds } = flagged;
+        let Flagged { extensions, settings, accepted, holds, ranges } = flagged;
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
@@ -111,6 +114,7 @@ impl SnapshotLog {
             settings,
             accepted,
             holds,
+            ranges,
             decisions_damage,
         }
     }
@@ -136,7 +140,7 @@ impl SnapshotLog {
         match broken {
             Some(e) => Err(e),
             None => {
-                let Flagged { extensions, settings, accepted, holds } = flagged;
+                let Flagged { extensions, settings, accepted, holds, ranges } = flagged;
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
                 Ok(Some(SnapshotLog {
@@ -147,6 +151,7 @@ impl SnapshotLog {
                     settings,
                     accepted,
                     holds,
+                    ranges,
                     decisions_damage,
                 }))
             }
@@ -187,7 +192,8 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
     let mut record = std::borrow::Cow::Borrowed(&*tip.record);
     loop {
         if let Some(decision) = &record.decision {
-            newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
+            let (stamp, sequence) = (record.stamp, record.sequence);
+            newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp, sequence }));
             if decision.transaction == schema_extension::FLAG {
                 match flagged(medium, tip, &record) {
                     Ok(flagged) => found.push(flagged),
@@ -214,23 +220,26 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         settings: known.settings.clone(),
         accepted: known.accepted.clone(),
         holds: known.holds.clone(),
+        ranges: known.ranges.clone(),
     });
     for more in found.into_iter().rev() {
         flagged.extensions.extend(more.extensions);
         flagged.settings.extend(more.settings);
         flagged.accepted.extend(more.accepted);
         flagged.holds.extend(more.holds);
+        flagged.ranges.extend(more.ranges);
     }
     Decisions { decisions, flagged, broken }
 }
 
-/// Extensions of the schema, settings, acceptances and holds of flagged commits; oldest first.
+/// Extensions of the schema, settings, acceptances, holds and ranges of flagged commits; oldest first.
 #[derive(Default)]
 struct Flagged {
     extensions: Vec<Arc<SchemaExtension>>,
     settings: Vec<Arc<StoreSetting>>,
     accepted: Vec<Arc<AcceptedLoss>>,
     holds: Vec<Arc<StoreHold>>,
+    ranges: Vec<Arc<StoreRange>>,
 }
 
 fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flagged> {
@@ -252,6 +261,9 @@ fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flag
             found.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
         }
         found.holds.extend(StoreHold::decode((stamp, writer), &side)?.map(Arc::new));
+        if let Some(StoreRecord::Range(range)) = store_record::decode(&side)? {
+            found.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);
+        }
     }
     Ok(found)
 }

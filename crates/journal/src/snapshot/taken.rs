@@ -8,36 +8,20 @@ use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::store_record::StoreRecord;
 use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_format::takeover::rows::{
     DatasetRow, DecisionRow, PreparedRow, StoreRecordRow, TransactionRow,
 };
-use fieldstone_format::version::{OwnerName, Version};
-use fieldstone_format::{Id, acceptance, schema_extension, setting};
+use fieldstone_format::version::Version;
+use fieldstone_format::{Id, acceptance, schema_extension, setting, store_record};
 
-use super::{AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHold, StoreSetting};
+use super::version_commits::VersionCommits;
+use super::wipes::checked;
+use super::{AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHold, StoreRange, StoreSetting};
 use crate::entry_source::EntryCommit;
 use crate::medium::{Loss, Problem};
 use crate::takeover::{TakenCommit, TakenLog, Takeover, Takeovers};
-
-/// The version that a snapshot is cut back to.
-#[derive(Debug)]
-struct Cut {
-    version: Version,
-    /// By user, the number of the newest takeover that the version names.
-    numbers: HashMap<u32, u64>,
-}
-
-impl Cut {
-    fn number(&self, user: u32) -> u64 {
-        self.numbers.get(&user).copied().unwrap_or(0)
-    }
-
-    /// Whether the version has a commit of a log that is taken over.
-    fn holds(&self, user: u32, (writer, sequence): (Id, u64), taken: u64) -> bool {
-        taken <= self.number(user) || sequence <= self.version.sequence(writer)
-    }
-}
 
 /// A decision in a log that is taken over.
 #[derive(Debug, Clone)]
@@ -54,7 +38,8 @@ pub struct TakenDecision {
 #[derive(Debug, Default)]
 pub struct TakeoverContent {
     takeovers: Takeovers,
-    cut: Option<Cut>,
+    /// The version that the snapshot is cut back to.
+    cut: Option<VersionCommits>,
     /// Decisions in logs that are taken over.
     pub decisions: Vec<TakenDecision>,
     /// Commits in such logs that are prepared under transactions, whether or not these are decided.
@@ -67,14 +52,14 @@ pub struct TakeoverContent {
     pub accepted: Vec<Arc<AcceptedLoss>>,
     /// Holds in them.
     pub holds: Vec<Arc<StoreHold>>,
+    /// Ranges in them.
+    pub ranges: Vec<Arc<StoreRange>>,
     /// Tables that could not be read whole.
     pub problems: Vec<Problem>,
     /// Takeovers whose decisions could not be read: they may hide anything of their users.
     pub losses: Vec<Loss>,
     heads: OnceLock<Vec<(Id, u64)>>,
     attempts: Mutex<HashMap<(u32, String), Option<Order>>>,
-    /// Whether the version that the snapshot is cut back to has a decision, by its place.
-    pub(super) decided: Mutex<HashMap<Order, bool>>,
 }
 
 impl TakeoverContent {
@@ -85,15 +70,10 @@ impl TakeoverContent {
 
     /// The part of it that belongs to a version.
     pub fn at(takeovers: Takeovers, version: &Version) -> Result<TakeoverContent> {
-        let number = |name: &fieldstone_format::version::TakeoverName| match name.owner {
-            OwnerName::User(user) => Some((user, name.number)),
-            OwnerName::Subject(_) => None,
-        };
-        let numbers = version.takeovers().iter().filter_map(number).collect();
-        TakeoverContent::of(takeovers, Some(Cut { version: version.clone(), numbers }))
+        TakeoverContent::of(takeovers, Some(VersionCommits::new(version.clone(), |_| true)))
     }
 
-    fn of(takeovers: Takeovers, cut: Option<Cut>) -> Result<TakeoverContent> {
+    fn of(takeovers: Takeovers, cut: Option<VersionCommits>) -> Result<TakeoverContent> {
         let mut taken = TakeoverContent { cut, ..TakeoverContent::default() };
         for takeover in takeovers.all() {
             for (table, read) in [
@@ -130,7 +110,7 @@ impl TakeoverContent {
             let row = TransactionRow::decode(transaction, value)?;
             for DecisionRow { stamp, writer, sequence, decision } in row.decisions {
                 if self.has(takeover, writer, sequence)? {
-                    let decided = Arc::new(Decided { decision, stamp });
+                    let decided = Arc::new(Decided { decision, stamp, sequence });
                     self.decisions.push(TakenDecision { user, writer, decided });
                 }
             }
@@ -152,7 +132,7 @@ impl TakeoverContent {
         writer: Id,
         transaction: Id,
     ) -> Result<Option<Prepared>> {
-        let head = self.cut.as_ref().map_or(0, |cut| cut.version.sequence(writer));
+        let head = self.cut.as_ref().map_or(0, |cut| cut.version().sequence(writer));
         let mut found: Option<Prepared> = None;
         takeover.each_commit(writer, |commit| {
             let (info, (fields, _)) = (commit.info, commit.published);
@@ -186,6 +166,9 @@ impl TakeoverContent {
                 self.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
             }
             self.holds.extend(StoreHold::decode((stamp, writer), &row.record)?.map(Arc::new));
+            if let Some(StoreRecord::Range(range)) = store_record::decode(&row.record)? {
+                self.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);
+            }
             Ok(())
         })
     }
@@ -209,7 +192,7 @@ impl TakeoverContent {
 
     /// The version that the snapshot is cut back to, where takeovers hold more than that.
     pub fn cut_back_to(&self) -> Option<&Version> {
-        self.cut.as_ref().filter(|_| !self.takeovers.is_empty()).map(|cut| &cut.version)
+        self.cut.as_ref().filter(|_| !self.takeovers.is_empty()).map(VersionCommits::version)
     }
 
     /// Whether the snapshot has a commit, given that its log is one that the snapshot knows.
@@ -224,9 +207,9 @@ impl TakeoverContent {
         }
     }
 
-    /// Whether the version that the snapshot is cut back to has all logs that a user's takeovers up to a number took.
-    pub(super) fn holds_all_of(&self, user: u32, taken: u64) -> bool {
-        self.cut.as_ref().is_none_or(|cut| taken <= cut.number(user))
+    /// Whether the snapshot has the decision that gave a commit its place in the order.
+    pub(crate) fn holds_decision(&self, order: Order) -> bool {
+        self.cut.as_ref().is_none_or(|cut| cut.holds_decision(&self.takeovers, order))
     }
 
     /// Whether the version that the snapshot is cut back to has all that a takeover has.
@@ -245,7 +228,7 @@ impl TakeoverContent {
         let (last, taken) = (log.row.sequence, log.row.taken);
         match &self.cut {
             Some(cut) if !cut.holds(takeover.user, (log.writer, last), taken) => {
-                cut.version.sequence(log.writer)
+                cut.version().sequence(log.writer)
             }
             _ => last,
         }

@@ -31,6 +31,8 @@ pub struct Decided {
     pub decision: Decision,
     /// Stamp of its commit.
     pub stamp: u64,
+    /// Number of its commit in the log.
+    pub sequence: u64,
 }
 
 /// One decision that counts.
@@ -66,6 +68,15 @@ impl UserState {
         let mut all = self.all.clone();
         let place = all.partition_point(|(known, _)| *known < order);
         all.insert(place, (order, decided));
+        let mut state = UserState::default();
+        all.iter().for_each(|(order, decided)| state.take(*order, &decided.decision));
+        UserState { all, ..state }
+    }
+
+    /// The state as those decisions leave it that pass.
+    pub fn of_those(&self, counts: impl Fn(Order, &Decided) -> bool) -> UserState {
+        let all: Vec<_> =
+            self.all.iter().filter(|(order, decided)| counts(*order, decided)).cloned().collect();
         let mut state = UserState::default();
         all.iter().for_each(|(order, decided)| state.take(*order, &decided.decision));
         UserState { all, ..state }
@@ -178,7 +189,7 @@ mod tests {
                 kinds: *kinds,
                 covers: covers.to_vec(),
             };
-            state.with((*stamp, A), Arc::new(Decided { decision, stamp: *stamp }))
+            state.with((*stamp, A), Arc::new(Decided { decision, stamp: *stamp, sequence: 1 }))
         };
         // The order in which they are found means nothing.
         decisions.iter().rev().fold(UserState::default(), with)

@@ -49,6 +49,7 @@ mod purging;
 mod reports;
 mod transactions;
 mod values;
+mod wiping;
 
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
@@ -73,6 +74,7 @@ pub use reports::{
 };
 pub use transactions::Transactions;
 pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};
+pub use wiping::{WipeReport, Wiping};
 
 use crate::field::Field;
 pub use crate::field::{BlockPlace, StoredArray};

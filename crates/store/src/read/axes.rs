@@ -1,6 +1,6 @@
 //! The values present per keyword.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -27,7 +27,7 @@ pub fn axes(
     limits: Limits,
 ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
     let mut axes = Axes::default();
-    if !(selection.is_unconstrained() && from_segments(snapshot, &mut axes)?) {
+    if !(selection.is_unconstrained() && from_segments(snapshot, &selection, &limits, &mut axes)?) {
         axes = Axes::default();
         let mut scan = Scan::new(snapshot.clone(), selection, own)?.within(limits);
         let mut decoder = KeyDecoder::new();
@@ -91,20 +91,37 @@ impl Axes {
 
 /// Answers from what segments and takeovers say of themselves, where that is the whole truth: all commits visible,
 /// nothing removed, one user, every axis complete, no keyword at two levels (a key may have it at both).
-fn from_segments(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
+fn from_segments(
+    snapshot: &Arc<Snapshot>,
+    everything: &Selection,
+    limits: &Limits,
+    axes: &mut Axes,
+) -> Result<bool> {
     let all_count = !snapshot.accepted.has_entries() && snapshot.losses.is_empty();
     if matches!(snapshot.owners, Owners::Many(..)) || !all_count {
         return Ok(false);
     }
-    let mut all = AxisValues::new();
+    let (mut all, mut partly) = (AxisValues::new(), HashSet::new());
     for (i, source) in snapshot.sources.iter().enumerate() {
+        if snapshot.wipes.hide_source(snapshot, i) {
+            continue;
+        }
+        // Of a source that wipes hide in part, the keys say what is left.
+        if snapshot.wipes.may_concern(snapshot, i) {
+            partly.insert(i);
+        }
+        let mut unused = AxisValues::new();
+        let all = if partly.contains(&i) { &mut unused } else { &mut all };
         let whole = match source {
-            EntrySource::Segment(segment, _) => of_segment(snapshot, i, segment, &mut all)?,
-            EntrySource::Takeover(takeover) => of_takeover(snapshot, takeover, &mut all)?,
+            EntrySource::Segment(segment, _) => of_segment(snapshot, i, segment, all)?,
+            EntrySource::Takeover(takeover) => of_takeover(snapshot, takeover, all)?,
         };
         if !whole {
             return Ok(false);
         }
+    }
+    if !partly.is_empty() {
+        all.extend(of_keys(snapshot, everything, |source| partly.contains(&source), limits.clone())?);
     }
     // Sources list their axes level by level; keep that order over all of them.
     all.sort_by_key(|(level, _, _)| *level);
@@ -119,6 +136,33 @@ fn from_segments(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
 }
 
 type AxisValues = Vec<(u8, Arc<str>, Vec<KeyValue>)>;
+
+/// The values that the keys of some sources have.
+fn of_keys(
+    snapshot: &Arc<Snapshot>,
+    everything: &Selection,
+    walked: impl Fn(usize) -> bool,
+    limits: Limits,
+) -> Result<AxisValues> {
+    let mut levels: [Axes; LEVELS] = Default::default();
+    let mut scan = Scan::over(snapshot.clone(), everything.clone(), None, walked)?.within(limits);
+    let mut decoder = KeyDecoder::new();
+    let mut last: [Option<Arc<Level>>; LEVELS] = [const { None }; LEVELS];
+    while let Some(versions) = scan.next_key()? {
+        let key = decoder.decode(&versions.key)?;
+        for (depth, level) in key.levels.iter().enumerate() {
+            if last[depth].as_ref().is_some_and(|seen| Arc::ptr_eq(seen, level)) {
+                continue;
+            }
+            last[depth] = Some(level.clone());
+            level.names.iter().zip(&level.values).for_each(|(name, value)| levels[depth].add(name, value));
+        }
+    }
+    let of_level = |(level, axes): (usize, Axes)| {
+        axes.finish().into_iter().map(move |(keyword, values)| (level as u8, keyword, values))
+    };
+    Ok(levels.into_iter().enumerate().flat_map(of_level).collect())
+}
 
 fn of_segment(snapshot: &Snapshot, source: usize, segment: &Segment, all: &mut AxisValues) -> Result<bool> {
     let meta = segment.meta()?;

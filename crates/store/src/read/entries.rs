@@ -57,6 +57,8 @@ pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
             });
         }
     }
+    // The mark of records of the store is nobody's transaction.
+    all.retain(|one| one.id != schema_extension::FLAG);
     all.sort_by_key(|one| (one.id, one.user));
     all
 }

@@ -5,6 +5,7 @@
 //! * entries go from the oldest up, and none that lies above one that stays (R62), in the order of now and in the order that
 //!   older versions see, which lack newer attempts;
 //! * what an unconfirmed commit, or a transaction that is not sealed, would hide stays (R17, R63);
+//! * what a wipe hides goes like what an entry hides, once the wipe is confirmed and a grace old;
 //! * where the newest attempt would go from a key, its mark stays (R64).
 
 use std::collections::{HashMap, HashSet};
@@ -21,7 +22,7 @@ use super::blocks::Source;
 use super::matcher::{Match, Matcher};
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
-use crate::snapshot::{Order, Snapshot};
+use crate::snapshot::{KeyWipes, Order, Snapshot, Wiped};
 
 /// Decides which entries go.
 #[derive(Debug)]
@@ -119,23 +120,40 @@ impl HiddenEntries {
         *self.sealed.entry(transaction).or_insert_with(sealed)
     }
 
-    /// Gives a part its place in the order, and says what it is to a purge.
-    fn standing(&mut self, part: &mut Part) -> Standing {
+    /// The wipes among these that nothing can take back, and that are a grace old.
+    fn settled(&self, wipes: &KeyWipes) -> KeyWipes {
+        wipes.settled(|made| {
+            let log = self.snapshot.log(made.log);
+            let is_last = log.is_some_and(|log| log.record.sequence <= made.sequence);
+            let is_confirmed = !is_last || self.ended.contains(&made.log);
+            is_confirmed && self.before.is_none_or(|before| made.time <= before)
+        })
+    }
+
+    /// Gives a part its place in the order and the word of wipes on it, and says what it is to a purge.
+    fn standing(&mut self, part: &mut Part, [wipes, settled]: [&KeyWipes; 2]) -> Result<Standing> {
         if self.snapshot.gives_up(&part.commit, part.holder, &part.entry) {
-            return Standing::Aside;
+            return Ok(Standing::Aside);
         }
         let Some(order) = self.snapshot.order(&part.commit, None) else {
-            return match part.commit.transaction {
+            return Ok(match part.commit.transaction {
                 Some(id) if self.is_aborted(id) => Standing::Aborted,
                 _ => Standing::Aside,
-            };
+            });
         };
         part.order = part.commit.moved.map_or(order, |moved| moved.order);
+        let mut is_wiped_now = false;
+        if !wipes.is_empty() {
+            // Of moved entries, what their commit is here counts.
+            let commit = self.snapshot.commit_at(part.source as usize, part.entry.commit)?;
+            part.wiped = settled.say_of(&self.snapshot, &commit, order);
+            is_wiped_now = wipes.say_of(&self.snapshot, &commit, order) != part.wiped;
+        }
         let is_open = part.commit.transaction.is_some_and(|id| !self.is_sealed(id));
-        match is_open || self.is_young(part) || !self.is_confirmed(part) {
+        Ok(match is_open || is_wiped_now || self.is_young(part) || !self.is_confirmed(part) {
             true => Standing::Unsettled,
             false => Standing::Settled,
-        }
+        })
     }
 
     /// Whether a transaction was aborted by a decision that is a grace old.
@@ -146,14 +164,16 @@ impl HiddenEntries {
     }
 
     /// The parts under a key with what they are; `None` if the key is left alone: another user has a part in it.
-    fn parts(&mut self, entries: &[MetEntry]) -> Result<Option<Vec<(Part, Standing)>>> {
+    fn parts(&mut self, key: &[u8], entries: &[MetEntry]) -> Result<Option<Vec<(Part, Standing)>>> {
+        let wipes = self.snapshot.wipes.of_key(key)?;
+        let settled = self.settled(&wipes);
         let mut parts = Vec::with_capacity(entries.len());
         for entry in entries {
             let mut part = Part::decode(&self.snapshot, entry.source, entry.place, &entry.value)?;
             if part.commit.user != self.user {
                 return Ok(None);
             }
-            let standing = self.standing(&mut part);
+            let standing = self.standing(&mut part, [&wipes, &settled])?;
             parts.push((part, standing));
         }
         Ok(Some(parts))
@@ -171,7 +191,7 @@ impl Judge for HiddenEntries {
         if !self.is_selected(key)? {
             return Ok(());
         }
-        let Some(parts) = self.parts(entries)? else { return Ok(()) };
+        let Some(parts) = self.parts(key, entries)? else { return Ok(()) };
         for (i, (_, standing)) in parts.iter().enumerate() {
             if *standing == Standing::Aborted && entries[i].is_input {
                 verdicts[i] = Verdict::Goes;
@@ -250,7 +270,11 @@ impl<'a> Counting<'a> {
         if self.by_time[first_unsettled..].iter().any(|i| self.is_settled(*i)) {
             return None;
         }
-        let settled = self.by_time[..first_unsettled].iter().map(|i| self.part(*i).clone()).collect();
+        // As a reader sees them: what is wiped says at most which attempt is the newest.
+        let is_seen =
+            |part: &&Part| part.wiped != Wiped::Yes || part.attempt.is_some() && part.commit.moved.is_none();
+        let settled = self.by_time[..first_unsettled].iter().map(|i| self.part(*i));
+        let settled = settled.filter(is_seen).cloned().collect();
         let live: HashSet<EntryId> = KeyVersions::new(self.key, settled)
             .map(|versions| versions.live().iter().map(Part::id).collect())
             .unwrap_or_default();

@@ -19,18 +19,20 @@ pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option
 pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<KeyVersions>> {
     let hash = key_hash(key);
     let dataset = &key[..level_ends(key)?[0]];
+    let wipes = snapshot.wipes.of_key(key)?;
     let mut parts = Vec::new();
     for (index, source) in snapshot.sources.iter().enumerate() {
         // Logs that do not count are not read: damage in them is not reported here.
         if !snapshot.owners.counts(dataset, snapshot.user_of_source(index))
             || !source.may_contain(key, hash)?
+            || wipes.levels_hidden(snapshot, index).is_some()
         {
             continue;
         }
         let mut cursor = EntryCursor::new(source, index);
         let mut more = cursor.seek(key)? && cursor.key() == key;
         while more {
-            KeyVersions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)
+            KeyVersions::collect(snapshot, (index, cursor.place()), cursor.value(), own, &wipes, &mut parts)
                 .map_err(|e| e.context(fieldstone_format::keys::key_text(key)))?;
             more = cursor.advance_under(key)?;
         }

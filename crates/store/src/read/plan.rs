@@ -24,7 +24,7 @@ use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
 use crate::field::{Field, Fields, FieldsSource};
 use crate::files::Files;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{KeyWipes, Snapshot};
 use fieldstone_format::keys::{encode_key, level_ends};
 
 /// Fields decoded together.
@@ -272,7 +272,9 @@ impl Plan {
             };
             cursor.go_to(place)?;
             let mut parts = Vec::with_capacity(1);
-            KeyVersions::collect(&located.snapshot, index, place, cursor.value(), self.own, &mut parts)?;
+            // Entries that wipes hide were not located.
+            let (snapshot, wipes) = (&located.snapshot, KeyWipes::default());
+            KeyVersions::collect(snapshot, (index, place), cursor.value(), self.own, &wipes, &mut parts)?;
             let slot = &mut slots[i];
             if slot.key.is_empty() {
                 slot.key.extend_from_slice(cursor.key());

@@ -1,19 +1,19 @@
 //! Walking all segments and takeovers of a snapshot in key order, key by key, skipping what a request cannot match.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::schema::Selection;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::level_ends;
+use fieldstone_format::keys::{level_ends, level_values};
 use fieldstone_journal::entry_source::{EntryCursor, EntryHeap};
 use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
-use crate::snapshot::{Loss, Owners, Snapshot};
+use crate::snapshot::{KeyWipes, Loss, Owners, Snapshot};
 
 /// A merge of all sources of entries. Memory: one block per segment, one per level of a takeover's table.
 #[derive(Debug)]
@@ -37,6 +37,46 @@ pub struct Scan {
     files: Option<Arc<Files>>,
     /// All keys before this one were given or passed.
     done: Vec<u8>,
+    wiped: WipedPrefix,
+}
+
+/// The wipes that select the keys with the first two levels that the walk is at.
+#[derive(Debug, Default)]
+struct WipedPrefix {
+    prefix: Vec<u8>,
+    wipes: KeyWipes,
+    /// By source, how many first levels of these keys it may pass.
+    levels: HashMap<usize, Option<usize>>,
+}
+
+impl WipedPrefix {
+    /// Moves on to a key.
+    fn enter(&mut self, snapshot: &Snapshot, key: &[u8]) -> Result<()> {
+        if self.prefix.is_empty() || !key.starts_with(&self.prefix) {
+            self.prefix = key[..level_ends(key)?[1]].to_vec();
+            self.wipes = snapshot.wipes.of_key(key)?;
+            self.levels.clear();
+        }
+        Ok(())
+    }
+
+    /// The keys of a source with the current first levels that wipes hide: those that begin so.
+    fn hidden(&mut self, snapshot: &Snapshot, source: usize) -> Result<Option<&[u8]>> {
+        let wipes = &self.wipes;
+        let levels = self.levels.entry(source).or_insert_with(|| wipes.levels_hidden(snapshot, source));
+        let Some(levels) = *levels else { return Ok(None) };
+        let end = if levels < 2 { first_levels(&self.prefix, levels)? } else { self.prefix.len() };
+        Ok(Some(&self.prefix[..end]))
+    }
+}
+
+/// The end of that many levels of a key, at most one.
+fn first_levels(key: &[u8], levels: usize) -> Result<usize> {
+    let mut rest = key;
+    for _ in 0..levels {
+        level_values(&mut rest, &mut Vec::new())?;
+    }
+    Ok(key.len() - rest.len())
 }
 
 impl Scan {
@@ -68,6 +108,7 @@ impl Scan {
             users: BTreeSet::new(),
             files: None,
             done: Vec::new(),
+            wiped: WipedPrefix::default(),
         })
     }
 
@@ -149,7 +190,7 @@ impl Scan {
             return Ok(false);
         };
         (self.heap, self.damage) = cursors(&snapshot, |_| true)?;
-        self.snapshot = snapshot;
+        (self.snapshot, self.wiped) = (snapshot, WipedPrefix::default());
         let done = self.done.clone();
         self.seek(&done)?;
         Ok(true)
@@ -165,6 +206,10 @@ impl Scan {
                     continue;
                 }
             }
+            if !self.snapshot.wipes.is_empty() && self.pass_wiped()? {
+                continue;
+            }
+            let Some(first) = self.heap.first() else { break };
             self.key.clear();
             self.key.extend_from_slice(first.key());
             let mut parts: Vec<Part> = Vec::new();
@@ -183,10 +228,10 @@ impl Scan {
                 if self.snapshot.owners.counts(&self.key[..dataset_end], user) {
                     KeyVersions::collect(
                         &self.snapshot,
-                        source,
-                        cursor.place(),
+                        (source, cursor.place()),
                         cursor.value(),
                         self.own,
+                        &self.wiped.wipes,
                         &mut parts,
                     )
                     .map_err(|e| e.context(fieldstone_format::keys::key_text(&self.key)))?;
@@ -210,6 +255,21 @@ impl Scan {
                 self.loss().map_or(Ok(None), Err)
             }
         }
+    }
+
+    /// Moves the first cursor behind what wipes hide of its source, if its key is hidden with all of its neighbours.
+    fn pass_wiped(&mut self) -> Result<bool> {
+        let Some(first) = self.heap.first() else { return Ok(false) };
+        self.wiped.enter(&self.snapshot, first.key())?;
+        if self.wiped.wipes.is_empty() {
+            return Ok(false);
+        }
+        let Some(hidden) = self.wiped.hidden(&self.snapshot, first.index)? else { return Ok(false) };
+        // No key byte is 0xff where a level may begin, so this is behind all of them.
+        let target = [hidden, &[0xff]].concat();
+        let more = self.heap.first_mut().map_or(Ok(false), |first| first.seek(&target))?;
+        self.restore_heap(more);
+        Ok(true)
     }
 
     /// Moves every cursor to `target` or behind it.
@@ -248,7 +308,8 @@ impl Scan {
 /// Cursors before the first entries of sources, and what cannot be read there.
 fn cursors(snapshot: &Snapshot, walked: impl Fn(usize) -> bool) -> Result<(EntryHeap, Vec<Error>)> {
     let (mut heap, mut damage) = (Vec::with_capacity(snapshot.sources.len()), Vec::new());
-    for (index, source) in snapshot.sources.iter().enumerate().filter(|(index, _)| walked(*index)) {
+    let is_walked = |index: usize| walked(index) && !snapshot.wipes.hide_source(snapshot, index);
+    for (index, source) in snapshot.sources.iter().enumerate().filter(|(index, _)| is_walked(*index)) {
         let mut cursor = EntryCursor::tolerant(source, index);
         match cursor.advance() {
             Ok(true) => heap.push(cursor),

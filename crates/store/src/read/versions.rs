@@ -12,7 +12,7 @@ use fieldstone_format::keys::key_text;
 use fieldstone_journal::entry_source::{EntryCommit, Place};
 
 use super::ranges::slab;
-use crate::snapshot::{Order, Snapshot};
+use crate::snapshot::{KeyWipes, Order, Snapshot, Wiped};
 
 /// Most missing boxes that a message names.
 const MISSING_NAMED: usize = 4;
@@ -32,6 +32,8 @@ pub struct Part {
     pub order: Order,
     /// When the attempt it is of began; `None` where its writer named none.
     pub attempt: Option<Order>,
+    /// The word of wipes on it; among the versions of a key a wiped one only says which attempt is the newest.
+    pub wiped: Wiped,
     /// The entry.
     pub entry: Entry,
 }
@@ -51,7 +53,7 @@ impl Part {
         if let Location::AttemptTombstone(tombstone) = &entry.location {
             attempt = Some((tombstone.began, tombstone.writer));
         }
-        Ok(Part { source: source as u32, place, commit, holder, order, attempt, entry })
+        Ok(Part { source: source as u32, place, commit, holder, order, attempt, wiped: Wiped::No, entry })
     }
 
     /// Extents of the chunks that an array is cut by; of one whose blocks are ranges of its bytes, boxes that
@@ -67,6 +69,11 @@ impl Part {
     /// Whether every element of its box was written.
     pub fn covers_its_box(&self) -> bool {
         self.entry.location != Location::None && self.entry.location.holes() == 0
+    }
+
+    /// Whether it names an attempt and makes no field.
+    fn is_attempt_tombstone(&self) -> bool {
+        self.entry.is_attempt_tombstone() || self.wiped == Wiped::Yes
     }
 
     /// Its name within the store.
@@ -98,10 +105,11 @@ impl KeyVersions {
                 rank(b).cmp(&rank(a))
             });
         }
+        hide_aged(&mut parts);
         drop_void_removals(&mut parts);
         let newest = newest_attempt(&parts);
         // An attempt tombstone names the attempt of the newest entry, and makes no field.
-        parts.retain(|part| !part.entry.is_attempt_tombstone());
+        parts.retain(|part| !part.is_attempt_tombstone());
         set_older_attempts_behind(&mut parts, newest);
         if parts.is_empty() {
             return None;
@@ -124,23 +132,34 @@ impl KeyVersions {
         self.parts[self.live..].iter().filter(|part| !part.entry.is_removal()).count()
     }
 
-    /// Adds an entry of a source if it is visible.
+    /// Adds an entry of a source if it is visible; `wipes` are those that select its key.
     pub fn collect(
         snapshot: &Snapshot,
-        source: usize,
-        place: Place,
+        (source, place): (usize, Place),
         value: &[u8],
         own: Option<Id>,
+        wipes: &KeyWipes,
         parts: &mut Vec<Part>,
     ) -> Result<()> {
         let part = Part::decode(snapshot, source, place, value)?;
         if snapshot.gives_up(&part.commit, part.holder, &part.entry) {
             return Ok(());
         }
-        if let Some(order) = snapshot.order(&part.commit, own) {
-            let order = part.commit.moved.map_or(order, |moved| moved.order);
-            parts.push(Part { order, ..part });
+        let Some(order) = snapshot.order(&part.commit, own) else { return Ok(()) };
+        let wiped = match wipes.is_empty() {
+            true => Wiped::No,
+            false => {
+                // Of moved entries, what their commit is here counts.
+                let commit = snapshot.commit_at(source, part.entry.commit)?;
+                wipes.say_of(snapshot, &commit, order)
+            }
+        };
+        // Of an attempt, it still hides what stragglers of older ones flush.
+        if wiped == Wiped::Yes && (part.attempt.is_none() || part.commit.moved.is_some()) {
+            return Ok(());
         }
+        let order = part.commit.moved.map_or(order, |moved| moved.order);
+        parts.push(Part { order, wiped, ..part });
         Ok(())
     }
 
@@ -248,6 +267,19 @@ impl KeyVersions {
     }
 }
 
+/// Hides generations of which every entry is old enough for a wipe with an age: an array that has young pieces stays.
+fn hide_aged(parts: &mut [Part]) {
+    if !parts.iter().any(|part| part.wiped == Wiped::Aged) {
+        return;
+    }
+    for generation in parts.split_inclusive_mut(|part| part.entry.generation) {
+        let stays =
+            generation.iter().any(|part| part.wiped == Wiped::No && !part.entry.is_attempt_tombstone());
+        let said = if stays { Wiped::No } else { Wiped::Yes };
+        generation.iter_mut().filter(|part| part.wiped == Wiped::Aged).for_each(|part| part.wiped = said);
+    }
+}
+
 /// The attempt that began last.
 fn newest_attempt(parts: &[Part]) -> Option<Order> {
     parts.iter().filter_map(|part| part.attempt).max()
@@ -283,7 +315,7 @@ fn drop_void_removals(parts: &mut Vec<Part>) {
     let (mut found, mut attempt) = (None, None);
     for part in parts.drain(..).rev() {
         let removal = match &part.entry.location {
-            Location::Removed { only } => Some(*only),
+            Location::Removed { only } if part.wiped != Wiped::Yes => Some(*only),
             _ => None,
         };
         match (removal, found) {
@@ -293,7 +325,7 @@ fn drop_void_removals(parts: &mut Vec<Part>) {
         }
         attempt = attempt.max(part.attempt);
         if removal.is_none()
-            && !part.entry.is_attempt_tombstone()
+            && !part.is_attempt_tombstone()
             && (part.attempt.is_none() || part.attempt == attempt)
         {
             found = Some(part.id());

@@ -56,4 +56,5 @@ mod takeovers;
 mod transactions;
 mod users;
 mod versions;
+mod wipe;
 mod zeroed;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind::{NotFound, PermissionDenied};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use fieldstone_core::env::{FileKind, Space};
+use fieldstone_core::env::{Disk, FileKind, Space};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{CommitRecord, FrameInfo};
 use fieldstone_format::{Id, claim, data, log, takeover};
@@ -101,6 +101,21 @@ impl Inspect for FileMedium {
         Ok(kept.map(|(name, kind)| (format!("logs/{name}"), of_log(&name, kind))).collect())
     }
 
+    fn foreign(&self) -> Result<Vec<String>> {
+        // A name that is being made begins with a dot.
+        let is_ours = |name: &str| name.starts_with('.') || self.layout.holds(name);
+        let of_data = |name: &str| {
+            name.starts_with('.') || name.ends_with(".part") || data::parse_file_name(name).is_some()
+        };
+        let root = names_beside(&*self.env.disk, self.layout.root(), &is_ours)?;
+        let data = names_beside(&*self.env.disk, &self.layout.data(), &of_data)?;
+        let in_logs = self.logs()?.into_iter().filter(|(_, log)| log.is_none()).map(|(name, _)| name);
+        let mut foreign: Vec<String> =
+            in_logs.chain(root).chain(data.into_iter().map(|name| format!("data/{name}"))).collect();
+        foreign.sort_unstable();
+        Ok(foreign)
+    }
+
     fn size(&self) -> Result<(u64, u64)> {
         let (mut files, mut bytes) = (0, 0);
         let layout = &self.layout;
@@ -162,5 +177,14 @@ impl Inspect for FileMedium {
             }
         }
         Ok(bytes)
+    }
+}
+
+/// Names in a folder that are not the store's; none where there is no such folder.
+fn names_beside(disk: &dyn Disk, folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<Vec<String>> {
+    match disk.list_dir(folder) {
+        Ok(names) => Ok(names.into_iter().map(|(name, _)| name).filter(|name| !is_ours(name)).collect()),
+        Err(e) if e.kind() == NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::io("list", folder, e)),
     }
 }

@@ -1,0 +1,464 @@
+//! Wipes: ranges that hide what a version of the store showed (R26).
+//!
+//! A wipe names what it hides by its version alone, so that nothing that came later, or was under way, is concerned. It
+//! counts for entries of its own user, and for all if it is of root or of the owner of the folder of logs: an entry of
+//! another user in a dataset of his would not count anyway.
+//!
+//! A wipe costs no reader more than the wiped entries did (R27): which wipes select a key is looked up by the values of its
+//! first two levels, once for all keys with these; and a source of which a wipe hides everything is passed over.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::planted::{self, Planted};
+use fieldstone_core::sync::Mutex;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::keys::{decode_names, encode_value, skip_value};
+use fieldstone_format::log::kinds;
+use fieldstone_format::store_record::{Range, RangeAction, Selection};
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_format::takeover::rows::DatasetRow;
+use fieldstone_format::version::Version;
+
+use super::version_commits::VersionCommits;
+use super::{Decided, Order, Snapshot, UserState};
+use crate::entry_source::{EntryCommit, EntrySource};
+use crate::medium::clock_stamp;
+use crate::takeover::{Takeover, Takeovers};
+
+/// The user who may do anything.
+const ROOT: u32 = 0;
+/// Levels that the selection of a wipe may speak of.
+const LEVELS_WIPED: usize = 2;
+
+/// A range in a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreRange {
+    /// Stamp of its commit.
+    pub stamp: u64,
+    /// The log that it stands in.
+    pub log: Id,
+    /// Sequence of its commit.
+    pub sequence: u64,
+    /// When, nanoseconds since 1970, by its writer's clock.
+    pub time: i64,
+    /// The user whose log it is.
+    pub user: u32,
+    /// Its content.
+    pub range: Range,
+}
+
+/// The word of wipes on an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wiped {
+    /// Nothing: it stays.
+    No,
+    /// It is old enough for a wipe with an age, and hidden if everything is that belongs to its generation.
+    Aged,
+    /// It is hidden.
+    Yes,
+}
+
+/// A keyword of a selection, and the encoded values that it may have, ascending.
+type Item = (usize, Arc<str>, Vec<Box<[u8]>>);
+
+/// The state of a transaction as it is, and as a version has it.
+type NowAndThen = (Arc<UserState>, Arc<UserState>);
+
+/// A wipe that counts.
+#[derive(Debug)]
+pub struct Wipe {
+    /// Its record.
+    pub made: Arc<StoreRange>,
+    commits: VersionCommits,
+    items: Vec<Item>,
+    /// Whether a later one hides all that it does, but for content of transactions.
+    is_superseded: bool,
+    /// States of transactions: as they are, and as its version has them.
+    states: Mutex<HashMap<(Id, u32), NowAndThen>>,
+    /// Whether its version shows all of a takeover.
+    taken: Mutex<HashMap<Id, bool>>,
+}
+
+impl Wipe {
+    fn new(made: &Arc<StoreRange>, takeovers: &Takeovers) -> Result<Wipe> {
+        let version = Version::from_record(&made.range.version)?;
+        // Another takeover under a number says nothing of the one that the version means.
+        let commits = VersionCommits::new(version, |name| !takeovers.contradict(name));
+        let (states, taken) = Default::default();
+        let items = items(&made.range.selection);
+        Ok(Wipe { made: made.clone(), commits, items, is_superseded: false, states, taken })
+    }
+
+    /// The first levels of keys that its selection speaks of: keys that share them are hidden alike.
+    pub fn levels(&self) -> usize {
+        self.items.iter().map(|(level, ..)| level + 1).max().unwrap_or(0)
+    }
+
+    /// Whether it selects keys with these keywords and values, level by level.
+    fn selects(&self, levels: &[LevelValues<'_>]) -> bool {
+        let absent = absent();
+        self.items.iter().all(|(level, keyword, values)| {
+            let found = levels.get(*level).and_then(|level| level.iter().find(|(name, _)| name == keyword));
+            let value = found.map_or(&absent[..], |(_, value)| value);
+            values.binary_search_by(|known| (**known).cmp(value)).is_ok()
+        })
+    }
+
+    /// Whether the version of a later one holds all that its own does, as far as names tell.
+    fn is_within(&self, later: &Wipe, takeovers: &Takeovers) -> bool {
+        let (own, its) = (&self.commits, &later.commits);
+        let is_named = |(writer, sequence): &(Id, u64)| {
+            its.version().sequence(*writer) >= *sequence
+                || takeovers.log(*writer).is_ok_and(|found| {
+                    found.is_some_and(|(takeover, log)| log.row.taken <= its.number(takeover.user))
+                })
+        };
+        own.version().takeovers().iter().all(|name| {
+            its.version().takeovers().iter().any(|of| of.owner == name.owner && of.number >= name.number)
+        }) && own.version().writers().iter().all(is_named)
+    }
+
+    /// Whether its version shows what a commit holds.
+    fn shows(&self, snapshot: &Snapshot, commit: &EntryCommit) -> bool {
+        if planted::is(Planted::WipeByStamp) {
+            return commit.stamp < self.made.stamp;
+        }
+        let takeovers = snapshot.taken.takeovers();
+        if !self.commits.holds(commit.user, (commit.writer, commit.sequence), commit.taken) {
+            return false;
+        }
+        if let Some(order) = commit.forgotten {
+            return self.commits.holds_decision(takeovers, order);
+        }
+        let Some(id) = commit.transaction else { return true };
+        let Some(now) = snapshot.transaction_state(id, commit.user) else { return false };
+        self.state((id, commit.user), now, snapshot)
+            .visible(kinds::FIELDS, commit.writer, commit.sequence)
+            .is_some()
+    }
+
+    /// The state of a transaction as its version has it.
+    fn state(&self, of: (Id, u32), now: &Arc<UserState>, snapshot: &Snapshot) -> Arc<UserState> {
+        let mut states = self.states.lock();
+        if let Some((known, then)) = states.get(&of)
+            && Arc::ptr_eq(known, now)
+        {
+            return then.clone();
+        }
+        let is_in = |(_, writer): Order, decided: &Decided| {
+            let taken = match snapshot.log(writer) {
+                Some(_) => 0,
+                None => snapshot.taken.log(writer).map_or(0, |(_, log)| log.row.taken),
+            };
+            self.commits.holds(of.1, (writer, decided.sequence), taken)
+        };
+        let then = Arc::new(now.of_those(is_in));
+        states.insert(of, (now.clone(), then.clone()));
+        then
+    }
+
+    /// Whether it hides every entry of a takeover that it selects.
+    fn shows_all_of(&self, takeover: &Arc<Takeover>) -> bool {
+        let (attempts, transactions) = (TakeoverTable::Attempts, TakeoverTable::Transactions);
+        if takeover.rows(attempts) > 0 || takeover.rows(transactions) > 0 {
+            return false;
+        }
+        *self.taken.lock().entry(takeover.header.id).or_insert_with(|| {
+            let number = self.commits.number(takeover.user);
+            let is_held = |writer: &Id| {
+                let log = takeover.log(*writer).ok().flatten();
+                log.is_none_or(|log| log.row.sequence <= self.commits.version().sequence(*writer))
+            };
+            number >= takeover.number()
+                || takeover.taken_since(number).is_ok_and(|writers| writers.iter().all(is_held))
+        })
+    }
+
+    /// Whether it hides every entry of a source that it selects. Wiped entries of attempts still say which attempt is the
+    /// newest, so that they are looked at.
+    fn hides_all(&self, snapshot: &Snapshot, source: usize) -> bool {
+        if self.is_superseded
+            || self.made.range.age.is_some()
+            || !self.may_hide(snapshot.user_of_source(source), snapshot.folder_owner)
+        {
+            return false;
+        }
+        match &snapshot.sources[source] {
+            EntrySource::Takeover(takeover) => self.shows_all_of(takeover),
+            EntrySource::Segment(segment, log) => {
+                let Ok(meta) = segment.meta() else { return false };
+                snapshot.logs[*log as usize].record.attempt.is_none()
+                    && (0..meta.commits.len() as u64).all(|number| {
+                        snapshot.commit_at(source, number).is_ok_and(|commit| self.shows(snapshot, &commit))
+                    })
+            }
+        }
+    }
+
+    fn may_hide(&self, user: u32, folder_owner: Option<u32>) -> bool {
+        let own = self.made.user;
+        own == user || own == ROOT || folder_owner.is_none_or(|owner| owner == own)
+    }
+}
+
+/// Keywords of a level, each with its encoded value.
+type LevelValues<'a> = Vec<(Arc<str>, &'a [u8])>;
+
+/// The first levels of a key.
+fn level_values(key: &[u8]) -> Result<Vec<LevelValues<'_>>> {
+    let (mut rest, mut levels) = (key, Vec::with_capacity(LEVELS_WIPED));
+    while levels.len() < LEVELS_WIPED && !rest.is_empty() {
+        let names = decode_names(&mut rest)?;
+        let mut level = Vec::with_capacity(names.len());
+        for name in names.iter() {
+            level.push((name.clone(), skip_value(&mut rest)?));
+        }
+        levels.push(level);
+    }
+    Ok(levels)
+}
+
+fn items(selection: &Selection) -> Vec<Item> {
+    let encoded = |value: &KeyValue| {
+        let mut bytes = Vec::new();
+        encode_value(value, &mut bytes);
+        Box::from(bytes)
+    };
+    let item = |item: &fieldstone_format::store_record::SelectionItem| {
+        let mut values: Vec<Box<[u8]>> = item.values.iter().map(encoded).collect();
+        values.sort_unstable();
+        (usize::from(item.level), item.keyword.clone(), values)
+    };
+    selection.items.iter().map(item).collect()
+}
+
+/// Wipes with an item on the same keyword: by the values that the item lists.
+#[derive(Debug)]
+struct ByKeyword {
+    level: usize,
+    keyword: Arc<str>,
+    wipes: HashMap<Box<[u8]>, Vec<usize>>,
+    /// Those that select also keys without the keyword.
+    absent: Vec<usize>,
+}
+
+/// The wipes of a snapshot.
+#[derive(Debug, Default)]
+pub struct Wipes {
+    /// Newest first.
+    all: Vec<Arc<Wipe>>,
+    /// Those that select every key.
+    of_everything: Vec<usize>,
+    by_keyword: Vec<ByKeyword>,
+    made: Vec<Arc<StoreRange>>,
+    takeovers: Takeovers,
+    /// Takeovers that are wiped as a whole, and others.
+    gone: Mutex<HashMap<Id, bool>>,
+}
+
+/// The wipes that select a key, and all keys with the same first two levels; newest first.
+#[derive(Debug, Clone, Default)]
+pub struct KeyWipes(Vec<Arc<Wipe>>);
+
+impl KeyWipes {
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Their word on an entry under the key, given its own commit and its place in the order.
+    pub fn say_of(&self, snapshot: &Snapshot, commit: &EntryCommit, order: Order) -> Wiped {
+        let mut wiped = Wiped::No;
+        let needs_decision = commit.transaction.is_some() || commit.forgotten.is_some();
+        for wipe in &self.0 {
+            if wipe.is_superseded && !needs_decision
+                || !wipe.may_hide(commit.user, snapshot.folder_owner)
+                || !wipe.shows(snapshot, commit)
+            {
+                continue;
+            }
+            match wipe.made.range.age {
+                None => return Wiped::Yes,
+                Some(age) if is_older(commit, order, age) => wiped = Wiped::Aged,
+                Some(_) => {}
+            }
+        }
+        wiped
+    }
+
+    /// The number of first levels that keys of a source share with the key if one of the wipes hides all of them there. None
+    /// if no wipe does.
+    pub fn levels_hidden(&self, snapshot: &Snapshot, source: usize) -> Option<usize> {
+        self.0.iter().filter(|wipe| wipe.hides_all(snapshot, source)).map(|wipe| wipe.levels()).min()
+    }
+}
+
+impl Wipes {
+    /// The wipes among ranges; those of an earlier snapshot if they are the same.
+    pub(super) fn of(
+        ranges: impl Iterator<Item = Arc<StoreRange>>,
+        takeovers: &Takeovers,
+        before: Option<&Arc<Wipes>>,
+    ) -> Arc<Wipes> {
+        let mut made: Vec<Arc<StoreRange>> = ranges.filter(|made| is_wipe(&made.range)).collect();
+        made.sort_by_key(|made| (made.stamp, made.log, made.sequence));
+        let is_same = |before: &&Arc<Wipes>| {
+            before.made.len() == made.len()
+                && before.made.iter().zip(&made).all(|(a, b)| Arc::ptr_eq(a, b))
+                && (made.is_empty() || before.takeovers.is_same(takeovers))
+        };
+        if let Some(before) = before.filter(is_same) {
+            return before.clone();
+        }
+        let mut all: Vec<Wipe> = Vec::with_capacity(made.len());
+        let mut last: HashMap<(u32, Vec<Item>), usize> = HashMap::new();
+        // A version that cannot be understood was refused where the record was read.
+        for mut wipe in made.iter().rev().filter_map(|made| Wipe::new(made, takeovers).ok()) {
+            let of = (wipe.made.user, wipe.items.clone());
+            wipe.is_superseded = last.get(&of).is_some_and(|later| wipe.is_within(&all[*later], takeovers));
+            if wipe.made.range.age.is_none() {
+                last.entry(of).or_insert(all.len());
+            }
+            all.push(wipe);
+        }
+        let mut wipes = Wipes {
+            all: all.into_iter().map(Arc::new).collect(),
+            made,
+            takeovers: takeovers.clone(),
+            ..Wipes::default()
+        };
+        wipes.sort_in();
+        Arc::new(wipes)
+    }
+
+    /// Sorts the wipes by the values that they need.
+    fn sort_in(&mut self) {
+        for (index, wipe) in self.all.iter().enumerate() {
+            let Some((level, keyword, values)) = wipe.items.iter().min_by_key(|(.., values)| values.len())
+            else {
+                self.of_everything.push(index);
+                continue;
+            };
+            let is_its = |known: &ByKeyword| (known.level, &known.keyword) == (*level, keyword);
+            let at = self.by_keyword.iter().position(is_its).unwrap_or_else(|| {
+                let (keyword, wipes) = (keyword.clone(), HashMap::new());
+                self.by_keyword.push(ByKeyword { level: *level, keyword, wipes, absent: Vec::new() });
+                self.by_keyword.len() - 1
+            });
+            let known = &mut self.by_keyword[at];
+            for value in values {
+                known.wipes.entry(value.clone()).or_default().push(index);
+                if **value == *absent() {
+                    known.absent.push(index);
+                }
+            }
+        }
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The wipes that select a key, or keys that begin with this first level alone: those that select all of them.
+    pub fn of_key(&self, key: &[u8]) -> Result<KeyWipes> {
+        if self.is_empty() {
+            return Ok(KeyWipes::default());
+        }
+        let levels = level_values(key)?;
+        let mut found = self.of_everything.clone();
+        for known in &self.by_keyword {
+            let value = levels.get(known.level).and_then(|level| {
+                level.iter().find(|(name, _)| *name == known.keyword).map(|(_, value)| *value)
+            });
+            let candidates = match value {
+                Some(value) => known.wipes.get(value),
+                None => Some(&known.absent),
+            };
+            let selects = |index: &&usize| {
+                self.all[**index].levels() <= levels.len() && self.all[**index].selects(&levels)
+            };
+            found.extend(candidates.into_iter().flatten().filter(selects));
+        }
+        found.sort_unstable();
+        Ok(KeyWipes(found.into_iter().map(|index| self.all[index].clone()).collect()))
+    }
+
+    /// Whether they hide all that a source holds: no reader needs to look into it.
+    pub fn hide_source(&self, snapshot: &Snapshot, source: usize) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        if self.of_everything.iter().any(|index| self.all[*index].hides_all(snapshot, source)) {
+            return true;
+        }
+        let is_gone = |level: &[u8]| {
+            self.of_key(level).is_ok_and(|wipes| wipes.levels_hidden(snapshot, source).is_some())
+        };
+        match &snapshot.sources[source] {
+            EntrySource::Segment(segment, _) => segment.meta().is_ok_and(|meta| {
+                let datasets = meta.datasets.as_ref();
+                datasets.is_some_and(|datasets| datasets.iter().all(|(level, _)| is_gone(level)))
+            }),
+            EntrySource::Takeover(takeover) => {
+                *self.gone.lock().entry(takeover.header.id).or_insert_with(|| {
+                    let mut all = true;
+                    let read = takeover.each_below(TakeoverTable::Datasets, &[], |level, row| {
+                        let row = DatasetRow::decode(row)?;
+                        all = all && (row.entries == 0 || is_gone(level));
+                        Ok(())
+                    });
+                    read.is_ok() && all
+                })
+            }
+        }
+    }
+
+    /// Whether they may hide a part of a source.
+    pub fn may_concern(&self, snapshot: &Snapshot, source: usize) -> bool {
+        let user = snapshot.user_of_source(source);
+        let concerns = |wipe: &&Arc<Wipe>| wipe.may_hide(user, snapshot.folder_owner);
+        let EntrySource::Segment(segment, _) = &snapshot.sources[source] else {
+            return self.all.iter().any(|wipe| concerns(&wipe));
+        };
+        let Ok(meta) = segment.meta() else { return !self.is_empty() };
+        self.all.iter().filter(concerns).any(|wipe| {
+            (0..meta.commits.len() as u64).any(|number| {
+                snapshot.commit_at(source, number).map_or(true, |commit| wipe.shows(snapshot, &commit))
+            })
+        })
+    }
+}
+
+fn absent() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_value(&KeyValue::Absent, &mut bytes);
+    bytes
+}
+
+fn is_wipe(range: &Range) -> bool {
+    // One that speaks of deeper levels is not for this release.
+    range.action == RangeAction::Wipe
+        && range.selection.items.iter().all(|item| usize::from(item.level) < LEVELS_WIPED)
+}
+
+/// A range as readers take it; damage where its version cannot be understood.
+pub(super) fn checked(made: StoreRange) -> Result<Arc<StoreRange>> {
+    if matches!(made.range.action, RangeAction::Wipe | RangeAction::Hide) {
+        Version::from_record(&made.range.version).map_err(|e: Error| e.context("the version of a range"))?;
+    }
+    Ok(Arc::new(made))
+}
+
+/// Whether an entry is older than an age: the youngest of its times counts.
+pub fn is_older(commit: &EntryCommit, order: Order, age: i64) -> bool {
+    let stamp = clock_stamp(age);
+    // Moved entries have the place that they had in their store.
+    let is_placed_before = commit.moved.is_some() || order.0 < stamp;
+    planted::is(Planted::WipeWithoutAge) || commit.time < age && commit.stamp < stamp && is_placed_before
+}

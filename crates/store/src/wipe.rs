@@ -1,0 +1,200 @@
+//! Wipes: what a request selects vanishes at once, whatever it holds, by a record whose size does not depend on it (R26).
+//!
+//! Invariants:
+//! * the record names the version that was looked through, so that nothing is hidden that the caller did not see;
+//! * it speaks of whole datasets and indexes: of the values that keywords of the first two levels have there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fieldstone_core::key::{FieldKey, KeyValue, LEVELS, Names};
+use fieldstone_core::request::{Request, Values};
+use fieldstone_core::schema::{Constraint, Selection};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::keys::{KeyDecoder, level_ends};
+use fieldstone_format::store_record::{self, STORE_RECORDS_SINCE, SelectionItem};
+use fieldstone_journal::snapshot::is_older;
+
+use crate::api::{FieldAccess, WipeReport, Wiping};
+use crate::local::LocalStore;
+use crate::read::{KeyVersions, Scan};
+use crate::snapshot::Snapshot;
+
+impl LocalStore {
+    /// Hides for good what a request selects of whole datasets and indexes; see the facade's `Store::wipe`.
+    pub fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
+        let journal = self.journal();
+        journal.access().check_writable()?;
+        journal.format().check(STORE_RECORDS_SINCE, "a wipe")?;
+        self.check_levels(request)?;
+        let selection = self.select(request)?;
+        if selection.names_nothing() && !how.all {
+            return Err(Code::RequestTooBroad
+                .error("a wipe of everything was asked for")
+                .with_hint("list values of the datasets to wipe, such as run=a, or say that all is meant"));
+        }
+        let snapshot = journal.looks().snapshot()?;
+        let mut found = WipedFields::new(selection.clone(), how.older_than);
+        let mut scan = Scan::new(snapshot.clone(), selection, None)?.on(journal.files());
+        scan = scan.within(how.session.limits(&journal.env().clock));
+        while let Some(versions) = scan.next_key()? {
+            if let Some(dataset) = found.add(scan.snapshot(), &versions)? {
+                journal.ranges().check_may(&dataset, &snapshot, "wipe", &how.session)?;
+            }
+        }
+        let (fields, nbytes) = (found.fields, found.nbytes);
+        if how.doit && fields > 0 {
+            journal.ranges().wipe(found.selections(), &snapshot, how.older_than, &how.session)?;
+        }
+        let foreign = journal.medium().inspect().foreign()?;
+        Ok(WipeReport { fields, nbytes, foreign, done: how.doit })
+    }
+
+    /// Invalid for a keyword of single fields, also where no field has it.
+    fn check_levels(&self, request: &Request) -> Result<()> {
+        let schema = self.schema();
+        let rules = schema.rules();
+        check_presence(request)?;
+        for (keyword, _) in request.iter() {
+            let name = schema.spelling(keyword);
+            let has = |level: usize| {
+                rules.iter().any(|rule| rule.levels[level].keywords.iter().any(|known| *known.name == *name))
+            };
+            if has(LEVELS - 1) && !has(0) && !has(1) {
+                return Err(too_deep(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Invalid for a keyword that keys are not to have: a record of a wipe cannot say that.
+fn check_presence(request: &Request) -> Result<()> {
+    if let Some((keyword, _)) = request.iter().find(|(_, values)| matches!(values, Values::Absent)) {
+        return Err(Error::invalid(format!("a wipe cannot ask for keys without {keyword}"))
+            .with_hint("list values of other keywords, or remove single fields"));
+    }
+    request.bounds().iter().try_for_each(check_presence)
+}
+
+fn too_deep(keyword: &str) -> Error {
+    Error::invalid(format!(
+        "{keyword} stands below the second level of keys: a wipe takes whole datasets and indexes"
+    ))
+    .with_hint("remove takes single fields")
+}
+
+/// Fields to be wiped, and the values by which they are named.
+struct WipedFields {
+    selection: Selection,
+    age: Option<i64>,
+    decoder: KeyDecoder,
+    dataset: Vec<u8>,
+    /// The keywords of the last key, and of those the constrained ones: number of the range, and places of its items.
+    shape: Option<([Names; LEVELS], usize)>,
+    ranges: Vec<WipedRange>,
+    fields: u64,
+    nbytes: u64,
+}
+
+/// Keys that constrain the same keywords at the same levels.
+struct WipedRange {
+    items: Vec<(usize, Arc<str>, BTreeSet<KeyValue>)>,
+}
+
+impl WipedFields {
+    fn new(selection: Selection, age: Option<i64>) -> WipedFields {
+        let decoder = KeyDecoder::new();
+        let (dataset, ranges) = (Vec::new(), Vec::new());
+        WipedFields { selection, age, decoder, dataset, shape: None, ranges, fields: 0, nbytes: 0 }
+    }
+
+    /// Adds a field, if it is old enough; the encoded first level where it is the first one of its dataset.
+    fn add(&mut self, snapshot: &Snapshot, versions: &KeyVersions) -> Result<Option<Vec<u8>>> {
+        if let Some(age) = self.age
+            && !is_old(snapshot, versions, age)?
+        {
+            return Ok(None);
+        }
+        let key = self.decoder.decode(&versions.key)?;
+        self.note(&key)?;
+        self.fields += 1;
+        self.nbytes = self.nbytes.saturating_add(versions.nbytes().unwrap_or(0));
+        if !self.dataset.is_empty() && versions.key.starts_with(&self.dataset) {
+            return Ok(None);
+        }
+        self.dataset = versions.key[..level_ends(&versions.key)?[0]].to_vec();
+        Ok(Some(self.dataset.clone()))
+    }
+
+    /// Notes the values of a key's constrained keywords.
+    fn note(&mut self, key: &FieldKey) -> Result<()> {
+        let names = [0, 1, 2].map(|level| key.levels[level].names.clone());
+        let range = match &self.shape {
+            Some((known, range)) if *known == names => *range,
+            _ => {
+                let range = self.range_of(&names)?;
+                self.shape = Some((names, range));
+                range
+            }
+        };
+        for (level, keyword, values) in &mut self.ranges[range].items {
+            let level = &key.levels[*level];
+            let at = level.names.iter().position(|name| name == keyword);
+            if let Some(value) = at.and_then(|at| level.values.get(at))
+                && !values.contains(value)
+            {
+                values.insert(value.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// The range for keys with these keywords.
+    fn range_of(&mut self, names: &[Names; LEVELS]) -> Result<usize> {
+        let [first, second, third] = names;
+        let matcher = self.selection.for_shape([first, second, third]);
+        let matcher = matcher.ok_or_else(|| Error::internal("a key was selected that does not match"))?;
+        let mut items = Vec::new();
+        for (level, (names, constraints)) in names.iter().zip(&matcher.constraints).enumerate() {
+            for (name, constraint) in names.iter().zip(constraints) {
+                match constraint {
+                    Constraint::Any => {}
+                    _ if level == LEVELS - 1 => return Err(too_deep(name)),
+                    _ => items.push((level, name.clone(), BTreeSet::new())),
+                }
+            }
+        }
+        let same = |range: &WipedRange| {
+            range.items.iter().map(|(level, name, _)| (level, name)).eq(items.iter().map(|(l, n, _)| (l, n)))
+        };
+        if let Some(known) = self.ranges.iter().position(same) {
+            return Ok(known);
+        }
+        self.ranges.push(WipedRange { items });
+        Ok(self.ranges.len() - 1)
+    }
+
+    fn selections(self) -> Vec<store_record::Selection> {
+        let item = |(level, keyword, values): (usize, Arc<str>, BTreeSet<KeyValue>)| SelectionItem {
+            level: level as u8,
+            keyword,
+            values: values.into_iter().collect(),
+        };
+        let selection = |range: WipedRange| store_record::Selection {
+            items: range.items.into_iter().map(item).collect(),
+        };
+        self.ranges.into_iter().map(selection).collect()
+    }
+}
+
+/// Whether everything that makes a field is older than a time.
+fn is_old(snapshot: &Snapshot, versions: &KeyVersions, age: i64) -> Result<bool> {
+    for part in versions.live() {
+        let commit = snapshot.commit_at(part.source as usize, part.entry.commit)?;
+        if !snapshot.order(&commit, None).is_some_and(|order| is_older(&commit, order, age)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
