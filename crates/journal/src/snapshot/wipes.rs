@@ -270,6 +270,11 @@ impl KeyWipes {
         self.0.is_empty()
     }
 
+    /// Those of them that a purge may go by.
+    pub fn settled(&self, is_settled: impl Fn(&StoreRange) -> bool) -> KeyWipes {
+        KeyWipes(self.0.iter().filter(|wipe| is_settled(&wipe.made)).cloned().collect())
+    }
+
     /// Their word on an entry under the key, given its own commit and its place in the order.
     pub fn say_of(&self, snapshot: &Snapshot, commit: &EntryCommit, order: Order) -> Wiped {
         let mut wiped = Wiped::No;

@@ -57,4 +57,5 @@ mod transactions;
 mod users;
 mod versions;
 mod wipe;
+mod wipe_purge;
 mod zeroed;
