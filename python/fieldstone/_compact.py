@@ -1,4 +1,4 @@
-"""Progress of ``store.compact``."""
+"""Progress of ``store.compact`` and ``store.purge``."""
 
 from __future__ import annotations
 
@@ -23,16 +23,25 @@ def seconds(grace: float | timedelta) -> float:
 
 def shown(progress: Any, out: TextIO) -> _Progress | None:
     """The function that receives progress reports: the caller's, or one that writes a line on a terminal."""
+    return _received(progress, out, "compacting: {} logs, {} entries")
+
+
+def purging(progress: Any, out: TextIO) -> _Progress | None:
+    """The same for a purge."""
+    return _received(progress, out, "purging: {} fields, {} bytes given back")
+
+
+def _received(progress: Any, out: TextIO, text: str) -> _Progress | None:
     if callable(progress):
         return progress
-    return _line(out) if progress and out.isatty() else None
+    return _line(out, text) if progress and out.isatty() else None
 
 
-def _line(out: TextIO) -> _Progress:
-    """A line that is overwritten. ``store.compact`` removes it."""
+def _line(out: TextIO, text: str) -> _Progress:
+    """A line that is overwritten. The call that it is of removes it."""
 
-    def show(logs: int, entries: int) -> None:
-        out.write(f"\r\x1b[Kcompacting: {logs} logs, {entries} entries")
+    def show(done: int, more: int) -> None:
+        out.write("\r\x1b[K" + text.format(done, more))
         out.flush()
 
     return show

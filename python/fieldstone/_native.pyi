@@ -21,6 +21,7 @@ from .reports import (
     CompactReport,
     ExportReport,
     IngestReport,
+    PurgeReport,
     Stats,
     Status,
     TransferReport,
@@ -88,6 +89,14 @@ def _transfer(
 def _compact(
     store: _Store, request: _Request, max_bytes: int | None, grace: float, progress: Any
 ) -> CompactReport: ...
+def _purge(
+    store: _Store,
+    request: _Request,
+    how: tuple[bool, bool],
+    max_bytes: int | None,
+    grace: float,
+    progress: Any,
+) -> PurgeReport: ...
 def _stats_by(store: _Store, request: _Request, by: str) -> list[tuple[str | None, int, int, int, int]]: ...
 def _ingest_fdb(
     store: _Store, config: str, request: _Request, key: Any, python: str | None, progress: Any

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final, overload
 
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
-from ._compact import seconds, shown
+from ._compact import purging, seconds, shown
 from ._graph import Graph
 from ._hits import Hits
 from ._native import (
@@ -31,6 +31,7 @@ from ._native import (
     _exports_grib,
     _items,
     _list_since,
+    _purge,
     _Query,
     _Store,
     _transaction,
@@ -43,7 +44,7 @@ from ._terms import Terms
 from ._transaction import Transaction
 from ._values import datetime_ns, plain
 from .errors import Error, Invalid
-from .reports import CompactReport, DeleteReport, ExportReport, RebuildReport, Stats
+from .reports import CompactReport, DeleteReport, ExportReport, PurgeReport, RebuildReport, Stats
 
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
@@ -263,6 +264,42 @@ class Store(_Store):
         show = shown(progress, sys.stderr)
         try:
             return _compact(self, request, max_bytes, seconds(grace), show)
+        finally:
+            if show is not None and show is not progress:
+                sys.stderr.write("\r\x1b[K")
+
+    def purge(
+        self,
+        request: _Request = None,
+        *,
+        doit: bool = False,
+        all: bool = False,
+        grace: float | timedelta = 3600,
+        max_bytes: int | None = None,
+        progress: Literal["auto"] | bool | Callable[[int, int], object] | None = None,
+    ) -> PurgeReport:
+        """Drops versions of this user's fields that newer ones hide, removed fields, and what aborted
+        transactions left, and gives their room back to the disk. Returns a PurgeReport; without `doit` it
+        says what would go.
+
+        Nothing that anybody sees changes, but older versions of the store (``at=``) no longer have what was
+        dropped: a key that is absent there raises NotFound with the code "version-purged". `request` selects
+        datasets or indexes; give ``all=True`` for every one. A version goes once it was hidden for `grace`,
+        in seconds or as a timedelta, and its writer has closed; files go a grace after that, by a later
+        call. Use 0 only if no other process has the store open. Open transactions, and logs that lost
+        commits, keep what they may concern. `max_bytes` bounds the bytes that are copied; the next call goes
+        on.
+
+        `progress`: "auto" shows a line on a terminal; a function is called with (fields looked at, bytes
+        given back), and an exception from it ends the call. Versions dropped before are gone.
+
+        Raises Invalid without a request or ``all=True``, for a keyword of single fields and for a store in
+        memory, Denied for another user's dataset, for a store opened for reading and for a store of format
+        1.
+        """
+        show = purging(progress, sys.stderr)
+        try:
+            return _purge(self, request, (doit, all), max_bytes, seconds(grace), show)
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")

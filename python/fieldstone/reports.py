@@ -142,6 +142,30 @@ class CompactReport(_Report):
         )
 
 
+@dataclass(frozen=True, repr=False)
+class PurgeReport(_Report):
+    """Report of ``store.purge``: fields of which hidden versions go, and the number of these versions
+    (``versions``; pieces and removals count as well); the bytes that are given back; the number of files that
+    nothing names any more (``condemned``), and of all files that stay until the grace is over (``waiting``);
+    the store's files before and after; the reason why nothing may go, if there is one (``kept``); the logs
+    that have to stay as they are (``left``); and whether another call could give back more (``more``)."""
+
+    fields: int
+    versions: int
+    nbytes: int
+    condemned: int
+    waiting: int
+    files: tuple[int, int]
+    kept: str | None = None
+    left: tuple[LeftLog, ...] = ()
+    more: bool = False
+
+    def __repr__(self) -> str:
+        counts = ("fields", "versions", "nbytes", "condemned", "waiting", "files", "kept")
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in counts)
+        return f"PurgeReport({shown}, {_bounded('left', self.left)}, more={self.more})"
+
+
 @dataclass(frozen=True)
 class WriterStatus:
     """One writer: its id, host, process and user. Its state is "open", "closed", "ended" (somebody else ended

@@ -38,6 +38,7 @@ mod listing;
 mod log;
 mod news;
 mod opening;
+mod purge;
 mod registry;
 mod reports;
 mod request;
@@ -118,6 +119,8 @@ mod native {
     use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
     use super::opening::open;
+    #[pymodule_export]
+    use super::purge::purge;
     #[pymodule_export]
     use super::registry::finish;
     #[pymodule_export]

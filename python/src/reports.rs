@@ -2,8 +2,8 @@
 
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
-    ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, IngestReport, Stats, Status,
-    VerifyReport,
+    ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, IngestReport, LeftLog, PurgeReport,
+    Stats, Status, VerifyReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -85,10 +85,7 @@ pub fn checkpoint<'py>(py: Python<'py>, report: &CheckpointReport) -> PyResult<B
 
 /// The result of a compaction.
 pub fn compacted(py: Python<'_>, report: CompactReport) -> PyResult<Bound<'_, PyAny>> {
-    let left = report.left.into_iter();
-    let left =
-        left.map(|log| report!(py, "LeftLog", { file: log.file, why: log.why, accepted: log.accepted }));
-    let left = PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)?;
+    let left = left_logs(py, report.left)?;
     report!(py, "CompactReport", {
         logs: report.logs,
         segments: report.segments,
@@ -97,6 +94,29 @@ pub fn compacted(py: Python<'_>, report: CompactReport) -> PyResult<Bound<'_, Py
         waiting: report.waiting,
         left: left,
     })
+}
+
+/// The result of a purge.
+pub fn purged(py: Python<'_>, report: PurgeReport) -> PyResult<Bound<'_, PyAny>> {
+    let left = left_logs(py, report.left)?;
+    report!(py, "PurgeReport", {
+        fields: report.fields,
+        versions: report.versions,
+        nbytes: report.nbytes,
+        condemned: report.condemned,
+        waiting: report.waiting,
+        files: report.files,
+        kept: report.kept,
+        left: left,
+        more: report.more,
+    })
+}
+
+fn left_logs(py: Python<'_>, left: Vec<LeftLog>) -> PyResult<Bound<'_, PyTuple>> {
+    let left = left
+        .into_iter()
+        .map(|log| report!(py, "LeftLog", { file: log.file, why: log.why, accepted: log.accepted }));
+    PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)
 }
 
 fn named(name: &str) -> Option<&str> {

@@ -13,6 +13,7 @@ import tarfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import fieldstone as fst
 import pytest
 
 HERE = Path(__file__).parent
@@ -42,6 +43,14 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_the_reader_finds_the_fields_that_the_program_found(store: Path) -> None:
+    opened = reader.open_store(store)
+    assert lines(opened) == (KEPT / "fields.tsv").read_text().splitlines()
+    assert opened.verify() == []
+
+
+def test_the_reader_finds_the_same_fields_after_a_purge(store: Path) -> None:
+    with fst.open(str(store)) as program:
+        assert program.purge(all=True, grace=0, doit=True).versions > 0
     opened = reader.open_store(store)
     assert lines(opened) == (KEPT / "fields.tsv").read_text().splitlines()
     assert opened.verify() == []

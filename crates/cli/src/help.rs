@@ -23,6 +23,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "verify",
             "accept",
             "compact",
+            "purge",
             "version",
             "upgrade",
             "dump",

@@ -36,7 +36,8 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldStore, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState,
+    ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
+    TransactionState,
 };
 
 use fieldstone_catalog::access::CatalogAccess;
@@ -124,6 +125,10 @@ pub trait BackendAdmin {
         what: &Compaction,
         each: &mut dyn FnMut(CompactProgress) -> Result<()>,
     ) -> Result<CompactReport>;
+
+    /// See [`Store::purge`](crate::Store::purge). `Invalid` for a store whose logs cannot be taken over.
+    fn purge(&self, what: &Purging, each: &mut dyn FnMut(PurgeProgress) -> Result<()>)
+    -> Result<PurgeReport>;
 
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;

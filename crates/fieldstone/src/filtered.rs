@@ -31,7 +31,8 @@ use fieldstone_format::keys::encode_key;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState,
+    ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
+    TransactionState,
 };
 use fieldstone_store::frontends::FilterStore;
 
@@ -135,6 +136,19 @@ impl BackendAdmin for FilterStore<dyn Backend> {
             requests => requests.iter().map(|request| self.shown(request)).collect(),
         };
         self.beneath().compact(&Compaction { requests, ..what.clone() }, each)
+    }
+
+    fn purge(
+        &self,
+        what: &Purging,
+        each: &mut dyn FnMut(PurgeProgress) -> Result<()>,
+    ) -> Result<PurgeReport> {
+        let is_all = what.all && what.requests.iter().all(Request::is_empty);
+        let requests = match is_all {
+            true => vec![self.shown(&Request::new())],
+            false => what.requests.iter().map(|request| self.shown(request)).collect(),
+        };
+        self.beneath().purge(&Purging { requests, ..what.clone() }, each)
     }
 
     fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {

@@ -10,8 +10,8 @@ use fieldstone::catalog::{
 use fieldstone::graph::{Deletion, RelationPut, VertexName};
 use fieldstone::prelude::*;
 use fieldstone::{
-    ArchiveOptions, CompactOptions, Compression, DType, FieldSpec, Id, RemoveOptions, Request, Result, Run,
-    Session, Store, Target, Value,
+    ArchiveOptions, CompactOptions, Compression, DType, FieldSpec, Id, PurgeOptions, RemoveOptions, Request,
+    Result, Run, Session, Store, Target, Value,
 };
 use fieldstone_core::env::Env;
 use fieldstone_journal::medium::posix::FileMedium;
@@ -34,6 +34,8 @@ pub enum Call {
     EndLogs(Env, &'static str, u64),
     /// Takes ended logs over, with a grace in nanoseconds.
     Compact(u64),
+    /// Drops what nothing shows any more, with a grace in nanoseconds.
+    Purge(u64),
 }
 
 /// Makes calls in order, all for one session. An error ends them, and comes with the number of its call.
@@ -63,6 +65,10 @@ fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
         Call::Compact(grace) => {
             let options = CompactOptions { grace: Duration::from_nanos(*grace), ..CompactOptions::default() };
             store.compact(&options).map(drop)
+        }
+        Call::Purge(grace) => {
+            let grace = Duration::from_nanos(*grace);
+            store.purge(&PurgeOptions { all: true, doit: true, grace, ..PurgeOptions::default() }).map(drop)
         }
     }
 }

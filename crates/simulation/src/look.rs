@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fieldstone::catalog::Query;
 use fieldstone::graph::{Versions, VertexName};
 use fieldstone::prelude::*;
-use fieldstone::{ErrorKind, ListOptions, Request, Result, RetrieveOptions, Session, Store};
+use fieldstone::{Code, ErrorKind, ListOptions, Request, Result, RetrieveOptions, Session, Store};
 
 use crate::model::catalog::attribute_line;
 use crate::model::fields::Shown;
@@ -28,28 +28,54 @@ pub struct Look {
     pub catalog: Option<BTreeSet<String>>,
     /// Lines of the graph.
     pub graph: Option<BTreeSet<String>>,
+    /// Whether the lists said that a purge may have taken something away.
+    pub is_purged: bool,
 }
 
 impl Look {
     /// Looks at fields, and at catalog and graph if asked to.
     pub fn at(store: &Store, session: &Session, catalog: bool, graph: bool) -> Result<Look> {
+        let (fields, is_purged) = fields(store, session)?;
         Ok(Look {
-            fields: fields(store, session)?,
+            fields,
+            is_purged,
             versions: versions(store, session)?,
             catalog: if catalog { Some(catalog_lines(store, session)?) } else { None },
             graph: if graph { Some(graph_lines(store, session)?) } else { None },
         })
     }
 
-    /// Compares the look with a state of the model.
-    pub fn is_of(&self, state: &StoreState) -> std::result::Result<(), String> {
+    /// Whether this is what an earlier look at the same version saw, or what a purge has left of it.
+    pub fn is_left_of(&self, before: &Look) -> bool {
+        if !self.is_purged {
+            return self == before;
+        }
+        let is_same = |(key, shown): (&String, &Shown)| before.fields.get(key) == Some(shown);
+        let is_rest =
+            |(key, seen): (&String, &usize)| before.versions.get(key).is_some_and(|most| seen <= most);
+        // Steps and variables that nobody declared are there with their fields.
+        let is_part = match (&self.catalog, &before.catalog) {
+            (Some(now), Some(before)) => now.is_subset(before),
+            (now, before) => now == before,
+        };
+        self.fields.iter().all(is_same)
+            && self.versions.iter().all(is_rest)
+            && is_part
+            && self.graph == before.graph
+    }
+
+    /// Compares the look with a state of the model; `is_purged`: whether hidden versions may be gone.
+    pub fn is_of(&self, state: &StoreState, is_purged: bool) -> std::result::Result<(), String> {
         let line = |(key, shown): (&String, &Shown)| format!("{key} {shown:?}");
         let expected = state.shown_fields();
         if self.fields != expected {
             compare("fields", &self.fields.iter().map(line).collect(), &expected.iter().map(line).collect())?;
         }
         let versions = state.versions_of_opaque();
-        if self.versions != versions {
+        // A purge drops hidden versions, and keeps at least the one that is shown.
+        let is_right = |(key, seen): (&String, &usize)| versions.get(key).is_some_and(|most| seen <= most);
+        let is_some = is_purged && self.versions.iter().all(is_right);
+        if self.is_purged || self.versions != versions && !is_some {
             return Err(format!("numbers of versions: {:?}, expected {versions:?}", self.versions));
         }
         if let Some(seen) = &self.catalog {
@@ -62,7 +88,16 @@ impl Look {
     }
 }
 
-fn fields(store: &Store, session: &Session) -> Result<BTreeMap<String, Shown>> {
+/// The entry, unless the list ends because a purge may have taken something away.
+fn unless_purged<T>(entry: Result<T>) -> Result<Option<T>> {
+    match entry {
+        Err(error) if error.code() == Code::VersionPurged => Ok(None),
+        entry => entry.map(Some),
+    }
+}
+
+/// The fields, and whether the list said that a purge may have taken something away.
+fn fields(store: &Store, session: &Session) -> Result<(BTreeMap<String, Shown>, bool)> {
     let options = RetrieveOptions { strict: false, session: session.clone() };
     let mut shown = BTreeMap::new();
     for field in store.retrieve(&Request::new(), &options)?.iter() {
@@ -71,12 +106,15 @@ fn fields(store: &Store, session: &Session) -> Result<BTreeMap<String, Shown>> {
         shown.insert(field.key()?.to_string(), Shown::of(&field.read()?, complete));
     }
     let options = ListOptions { session: session.clone(), ..ListOptions::default() };
-    let mut listed = BTreeSet::new();
+    let (mut listed, mut is_purged) = (BTreeSet::new(), false);
     for entry in store.list(&Request::new(), &options)? {
-        listed.insert(entry?.key.to_string());
+        match unless_purged(entry)? {
+            Some(entry) => drop(listed.insert(entry.key.to_string())),
+            None => is_purged = true,
+        }
     }
     match listed.iter().eq(shown.keys()) {
-        true => Ok(shown),
+        true => Ok((shown, is_purged)),
         false => Err(fieldstone::Error::internal(format!("list {listed:?}, retrieve {:?}", shown.keys()))),
     }
 }
@@ -85,7 +123,7 @@ fn versions(store: &Store, session: &Session) -> Result<BTreeMap<String, usize>>
     let options = ListOptions { session: session.clone(), masked: true, ..ListOptions::default() };
     let mut versions = BTreeMap::new();
     for entry in store.list(&Request::new(), &options)? {
-        let entry = entry?;
+        let Some(entry) = unless_purged(entry)? else { break };
         if entry.dtype.is_none() {
             *versions.entry(entry.key.to_string()).or_default() += 1;
         }

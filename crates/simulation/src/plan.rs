@@ -72,12 +72,14 @@ pub enum Verb {
     Maintain,
     /// Maintenance takes ended logs over.
     Compact,
+    /// Maintenance drops what nothing shows any more.
+    Purge,
     /// Days pass, and maintenance seals and forgets ended transactions.
     Forget,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 25] = [
+const VERBS: [(Verb, &str, u64); 26] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -102,6 +104,7 @@ const VERBS: [(Verb, &str, u64); 25] = [
     (Verb::LookBack, "look-back", 5),
     (Verb::Maintain, "maintain", 9),
     (Verb::Compact, "compact", 9),
+    (Verb::Purge, "purge", 7),
     (Verb::Forget, "forget", 4),
 ];
 

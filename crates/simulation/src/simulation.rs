@@ -70,6 +70,8 @@ pub struct Simulation {
     pub maintenances: u64,
     /// Rounds in which logs were taken over.
     pub compactions: u64,
+    /// How often somebody purged.
+    pub purges: u64,
     /// Calls that failed.
     pub failures: u64,
     /// Processes that died, each with at most one file under a temporary name.
@@ -123,6 +125,7 @@ impl Simulation {
             ahead: 0,
             maintenances: 0,
             compactions: 0,
+            purges: 0,
             deaths: 0,
             failures: 0,
             is_troubled: false,

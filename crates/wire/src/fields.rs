@@ -11,9 +11,9 @@ use fieldstone_store::Outline;
 use fieldstone_store::api::{
     AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, CompactProgress,
     CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState,
-    FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, ReadOptions, RemoveOptions,
-    RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem, StoredArray, StoredArraySpec,
-    TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
+    FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, PurgeProgress, PurgeReport, Purging,
+    ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem,
+    StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
 };
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -277,4 +277,7 @@ wire_struct! {
     CompactProgress { logs, entries }
     LeftLog { file, why, accepted }
     CompactReport { logs, segments, files, nbytes, waiting, left }
+    Purging { requests, all, doit, max_bytes, grace, session }
+    PurgeProgress { keys, nbytes }
+    PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
 }

@@ -23,7 +23,8 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{
-    CompactProgress, CompactReport, Compaction, Extremes, LeftLog, ListEntry, PlaceFile,
+    CompactProgress, CompactReport, Compaction, Extremes, LeftLog, ListEntry, PlaceFile, PurgeProgress,
+    PurgeReport, Purging,
 };
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
@@ -112,6 +113,27 @@ fn a_compaction_and_its_report() {
         waiting: 300,
         left: vec![left(false), left(true)],
     });
+}
+
+#[test]
+fn a_purge_and_its_report() {
+    let requests = vec![Request::parse("run=a").unwrap(), Request::new()];
+    let session = Session::new(SessionId::of(7)).of_user(1001);
+    crosses(&Purging { requests, all: true, doit: true, max_bytes: Some(1 << 40), grace: 0, session });
+    crosses(&PurgeProgress { keys: 70_000, nbytes: 1 << 50 });
+    for kept in [None, Some("the hold \"tape\" keeps everything".to_owned())] {
+        crosses(&PurgeReport {
+            fields: 3,
+            versions: 17,
+            nbytes: u64::MAX,
+            condemned: 4,
+            waiting: 5,
+            files: (310, 4),
+            kept,
+            left: vec![LeftLog { file: "logs/a.log".into(), why: "does not match".into(), accepted: false }],
+            more: true,
+        });
+    }
 }
 
 #[test]

@@ -46,8 +46,6 @@ from fieldstone.pyfdb._types import (
 if TYPE_CHECKING:
     from fieldstone._store import Store
 
-WITHOUT_MEANING = "older versions of a store stay readable (fieldstone.open(url, at=version))"
-
 
 class FDB:
     """A store with pyfdb's calls.
@@ -215,19 +213,20 @@ class FDB:
     ) -> Iterator[PurgeElement]:
         """The versions of fields that newer ones mask, and a last line with their number.
 
-        ``doit=True`` is Invalid if there are any: this release gives no space back.
+        With ``doit=True`` they are dropped when the last element has been read, those that were masked within
+        the last hour excepted: somebody may still read them.
         """
         masked = 0
         for element in self.list(mars_selection, include_masked=True):
             if element._entry.masked:
                 masked += 1
                 yield make(PurgeElement, str(element.uri if porcelain else element))
-        if doit and masked:
-            raise user_error(
-                f"{masked} masked versions stay: {WITHOUT_MEANING}", "list them without doit=True"
-            )
         if not porcelain:
             yield make(PurgeElement, f"{masked} masked versions")
+        if doit and masked:
+            request = request_of(mars_selection)
+            with raised():
+                self._store.purge(request or None, all=not request, doit=True)
 
     # -- permissions
 

@@ -30,6 +30,7 @@ mod mesh;
 mod r#move;
 mod objects;
 mod plot;
+mod purge;
 mod rebuild;
 mod remove;
 mod repoint;
@@ -91,6 +92,7 @@ pub enum Verb {
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
     Compact(compact::Arguments),
+    Purge(purge::Arguments),
     Upgrade(upgrade::Arguments),
     Run(run::Arguments),
     Trace(trace::Arguments),
@@ -142,6 +144,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),
         Verb::Compact(arguments) => compact::run(arguments, out),
+        Verb::Purge(arguments) => purge::run(arguments, out),
         Verb::Upgrade(arguments) => upgrade::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),

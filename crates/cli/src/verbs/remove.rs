@@ -19,7 +19,7 @@ Examples:
 
 Without --doit it only prints what it would remove. It removes all of the fields or none; those of other users' datasets
 are Denied. Attributes and lineage stay: `delete` deletes attributes. Older versions of the store still show the fields
-(--at), and their bytes keep their space.
+(--at), and their bytes keep their space until a `purge`.
 
 With --json: fields, nbytes, done.";
 

@@ -52,6 +52,7 @@ fn without_the_folder_of_logs_every_verb_ends_with_5_and_none_makes_it() {
         "init store",
         "init store --if-exists error",
         "compact store",
+        "purge store --all --doit",
         "upgrade store",
         "accept store logs/00112233445566778899aabbccddeeff.log",
     ];

@@ -2,7 +2,7 @@
 
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::{
-    AcceptanceReport, CompactReport, Damage, FormatPin, Id, LeftLog, Status, StatusProblem,
+    AcceptanceReport, CompactReport, Damage, FormatPin, Id, LeftLog, PurgeReport, Status, StatusProblem,
     TransactionStatus, VerifyReport, WriterStatus,
 };
 use serde_json::{Map, Value, json};
@@ -155,6 +155,23 @@ pub fn compacted(report: &CompactReport) -> Value {
         "nbytes": report.nbytes,
         "waiting": report.waiting,
         "left": report.left.iter().map(left).collect::<Vec<_>>(),
+    })
+}
+
+/// The counts of a purge, or of a dry run.
+pub fn purged(report: &PurgeReport, doit: bool) -> Value {
+    let left = |log: &LeftLog| json!({"file": log.file, "why": log.why, "accepted": log.accepted});
+    json!({
+        "done": doit,
+        "fields": report.fields,
+        "versions": report.versions,
+        "nbytes": report.nbytes,
+        "condemned": report.condemned,
+        "waiting": report.waiting,
+        "files": {"before": report.files.0, "after": report.files.1},
+        "kept": report.kept,
+        "left": report.left.iter().map(left).collect::<Vec<_>>(),
+        "more": report.more,
     })
 }
 

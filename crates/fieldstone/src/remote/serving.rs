@@ -33,7 +33,7 @@ use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, IfExists, ListEntry, ListOptions,
-    ReadOptions, RemoveOptions, RetrieveOptions, Session, StatsBy,
+    Purging, ReadOptions, RemoveOptions, RetrieveOptions, Session, StatsBy,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};
@@ -111,6 +111,10 @@ fn of_backend(
         alone::COMPACT => {
             let what = Compaction::read(input)?;
             Ok(encoded(&store.compact(&what, &mut |progress| serving.hand_over(&progress))?))
+        }
+        alone::PURGE => {
+            let what = Purging::read(input)?;
+            Ok(encoded(&store.purge(&what, &mut |progress| serving.hand_over(&progress))?))
         }
         alone::ID => Ok(encoded(&store.id())),
         alone::CATALOG => {

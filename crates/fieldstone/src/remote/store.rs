@@ -18,8 +18,9 @@ use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
     CompactReport, Compaction, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry, ListOptions,
-    Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status,
-    StoreSettings, StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, key_request,
+    Listing, Pairs, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, RetrieveOptions,
+    Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec, TransactionState,
+    Transactions, Value, VerifyReport, key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
@@ -292,6 +293,15 @@ impl BackendAdmin for RemoteStore {
     ) -> Result<CompactReport> {
         let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
         self.far.call_in_portions(alone::COMPACT, |out| what.put(out), take)
+    }
+
+    fn purge(
+        &self,
+        what: &Purging,
+        each: &mut dyn FnMut(PurgeProgress) -> Result<()>,
+    ) -> Result<PurgeReport> {
+        let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
+        self.far.call_in_portions(alone::PURGE, |out| what.put(out), take)
     }
 }
 

@@ -15,7 +15,8 @@ use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, RetrieveOptions, Session, StoreSettings, TransactionState,
+    ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, RetrieveOptions, Session,
+    StoreSettings, TransactionState,
 };
 
 use super::composed::Composed;
@@ -120,6 +121,14 @@ impl BackendAdmin for Composed {
         each: &mut dyn FnMut(CompactProgress) -> Result<()>,
     ) -> Result<CompactReport> {
         self.fields.compact(what, each)
+    }
+
+    fn purge(
+        &self,
+        what: &Purging,
+        each: &mut dyn FnMut(PurgeProgress) -> Result<()>,
+    ) -> Result<PurgeReport> {
+        self.fields.purge(what, each)
     }
 
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {

@@ -4,7 +4,8 @@
 //!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
 //!   the points of meshes and grids;
 //! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
-//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs.
+//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs;
+//!   `purge`: hidden versions, and their room.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -26,6 +27,7 @@ mod grids;
 mod many;
 mod mesh_points;
 mod port;
+mod purge;
 mod verify;
 
 use std::sync::{Arc, OnceLock};
@@ -51,6 +53,7 @@ use crate::transaction::Transaction;
 
 pub use compact::{CompactOptions, OnCompact};
 pub use many::AllOf;
+pub use purge::{OnPurge, PurgeOptions};
 
 /// An open store. Clones are the same handle. The traits of a [`FieldStore`], which the [`prelude`](crate::prelude)
 /// brings into scope, have the calls on fields.

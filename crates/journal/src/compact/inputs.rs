@@ -197,10 +197,11 @@ impl Chooser<'_> {
             .collect();
         // A handle that was opened before the store was there does not know which one it is: its logs do.
         let Some(store) = store_of(snapshot) else { return Ok(None) };
-        let (logs, mut is_more) = self.logs(may, left)?;
+        let most = if all { usize::MAX } else { LOGS_MAX };
+        let (logs, mut is_more) = self.logs(may, most, left)?;
         let mut empty = self.empty(may)?;
-        is_more |= logs.len() + empty.len() > LOGS_MAX;
-        empty.truncate(LOGS_MAX - logs.len());
+        is_more |= logs.len() + empty.len() > most;
+        empty.truncate(most.saturating_sub(logs.len()));
         let newest = own.iter().map(|takeover| takeover.number()).max().unwrap_or(0);
         let (takeovers, live, endings) = (Vec::new(), Vec::new(), Endings::default());
         let mut inputs = Inputs {
@@ -263,8 +264,13 @@ impl Chooser<'_> {
         Ok(first)
     }
 
-    /// Logs with commits, read whole; also, whether there are more.
-    fn logs(&self, may: &dyn Fn(&str) -> bool, left: &mut Vec<LeftLog>) -> Result<(Vec<EndedLog>, bool)> {
+    /// Logs with commits, read whole, up to a number; also, whether there are more.
+    fn logs(
+        &self,
+        may: &dyn Fn(&str) -> bool,
+        most: usize,
+        left: &mut Vec<LeftLog>,
+    ) -> Result<(Vec<EndedLog>, bool)> {
         let Chooser { medium, snapshot, refresher, user, options, .. } = *self;
         let known: HashSet<String> = left.iter().map(|log| log.file.clone()).collect();
         let (mut logs, mut bytes) = (Vec::new(), 0);
@@ -272,7 +278,7 @@ impl Chooser<'_> {
             let file = medium.shown(log.writer, 0);
             let is_chosen = options.asks(log.writer) && !known.contains(&file) && may(&file);
             let Some(how) = how_ended(refresher, log).filter(|_| is_chosen) else { continue };
-            if logs.len() == LOGS_MAX {
+            if logs.len() == most {
                 return Ok((logs, true));
             }
             // Others may be small enough.

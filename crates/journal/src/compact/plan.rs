@@ -15,6 +15,9 @@ pub struct Spans {
     merged: usize,
 }
 
+/// Most inputs of one takeover.
+const INPUTS_MAX: usize = 1024;
+
 /// Ranges of a file that are kept in memory at least before they are merged.
 const SPANS_MIN: usize = 1024;
 
@@ -54,7 +57,9 @@ pub struct PurgePlan {
     /// Entries that go, and keys of which any goes.
     pub versions: u64,
     pub fields: u64,
-    /// Bytes of payload that go with them.
+    /// Bytes in the entries that go.
+    pub inline: u64,
+    /// Bytes of payload that go with them, these among them.
     pub freed: u64,
     /// Bytes of payload that are copied.
     pub copied: u64,
@@ -107,7 +112,7 @@ impl PurgePlan {
         let (mut chosen, mut copied) = (HashSet::new(), 0u64);
         for (name, share) in &worth {
             copied = copied.saturating_add(share.copied);
-            if copied > most && !chosen.is_empty() {
+            if copied > most && !chosen.is_empty() || chosen.len() == INPUTS_MAX {
                 break;
             }
             chosen.insert((*name).clone());

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use fieldstone_core::Result;
-use fieldstone_format::entry::Entry;
+use fieldstone_format::entry::{Entry, Location};
 use fieldstone_format::{Id, data, keys};
 
 use super::inputs::{Inputs, name_of_log};
@@ -42,6 +42,9 @@ impl PurgePlan {
                     plan.keep(snapshot, met.source, &Entry::decode(&met.value)?)?;
                 } else {
                     plan.versions += 1;
+                    if let Location::Inline { data, .. } = Entry::decode(&met.value)?.location {
+                        plan.inline += data.len() as u64;
+                    }
                     *plan.of_sources.entry(met.source).or_default() += 1;
                 }
             }
@@ -104,7 +107,7 @@ impl PurgePlan {
 
     /// Weighs each input: whether anything is to be done for it.
     fn weigh(&mut self, snapshot: &Snapshot, inputs: &Inputs) -> Result<()> {
-        (self.copied, self.freed, self.files) = (0, 0, 0);
+        (self.copied, self.freed, self.files) = (0, self.inline, 0);
         self.condemned.clear();
         self.worth.clear();
         let mut dropped: HashMap<String, u64> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Maintainers: they take ended logs over, and end logs whose processes are gone, that are silent, or that seem to belong to processes that are
+//! Maintainers: they take ended logs over, drop what nothing shows any more, and end logs whose processes are gone, that are silent, or that seem to belong to processes that are
 //! gone, because another machine has the name of their host.
 
 use fieldstone::{Mode, Session};
@@ -16,12 +16,26 @@ const DAY: u64 = 90_000 * SECOND;
 
 /// Takes ended logs over: a process that writes as well, with its troubles to come, or one of its own.
 pub fn compact(simulation: &mut Simulation, step: &Step) -> Checked {
+    take_over(simulation, step, "takes logs over", Call::Compact)
+}
+
+/// Drops what nothing shows any more, in the same way.
+pub fn purge(simulation: &mut Simulation, step: &Step) -> Checked {
+    simulation.purges += 1;
+    if step.random(1).coin() {
+        // Versions that were hidden just now are then old enough.
+        simulation.world.advance(131 * SECOND);
+    }
+    take_over(simulation, step, "purges", Call::Purge)
+}
+
+fn take_over(simulation: &mut Simulation, step: &Step, what: &str, call: fn(u64) -> Call) -> Checked {
     let (who, mut random) = (step.who, step.random(0));
     let grace = SECOND * random.pick(&[130, 3_600]);
     simulation.compactions += 1;
-    let calls = vec![Call::Compact(grace)];
+    let calls = vec![call(grace)];
     if random.coin() && simulation.processes[who].idle().is_some() {
-        simulation.note(|| format!("{who} takes logs over, with a grace of {} s", grace / SECOND));
+        simulation.note(|| format!("{who} {what}, with a grace of {} s", grace / SECOND));
         return simulation.launch(who, calls, Purpose::Maintain);
     }
     let (host, _) = PLACES[who];
@@ -31,9 +45,8 @@ pub fn compact(simulation: &mut Simulation, step: &Step) -> Checked {
         let made = call::make(&store, &calls, &Session::default()).map_err(|(_, error)| error);
         store.close().and(made)
     });
-    simulation.note(|| {
-        format!("a process of {host} takes logs over, with a grace of {} s: {outcome:?}", grace / SECOND)
-    });
+    simulation
+        .note(|| format!("a process of {host} {what}, with a grace of {} s: {outcome:?}", grace / SECOND));
     match outcome {
         Err(error) if simulation.has_links => Err(format!("maintenance on {host}: {}", text(&error))),
         _ => Ok(()),

@@ -47,6 +47,7 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::LookBack => reader::look_back(simulation, step),
         Verb::Maintain => maintainer::maintain(simulation, step),
         Verb::Compact => maintainer::compact(simulation, step),
+        Verb::Purge => maintainer::purge(simulation, step),
         Verb::Forget => maintainer::forget(simulation, step),
     }
 }
