@@ -55,4 +55,5 @@ mod transactions;
 mod users;
 mod versions;
 mod wipe;
+mod wipe_kept;
 mod zeroed;
