@@ -36,7 +36,7 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldStore, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState,
+    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
 use fieldstone_catalog::access::CatalogAccess;
@@ -124,6 +124,9 @@ pub trait BackendAdmin {
         what: &Compaction,
         each: &mut dyn FnMut(CompactProgress) -> Result<()>,
     ) -> Result<CompactReport>;
+
+    /// See [`Store::wipe`](crate::Store::wipe).
+    fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport>;
 
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;

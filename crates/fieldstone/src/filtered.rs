@@ -31,7 +31,7 @@ use fieldstone_format::keys::encode_key;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState,
+    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState, WipeReport, Wiping,
 };
 use fieldstone_store::frontends::FilterStore;
 
@@ -135,6 +135,11 @@ impl BackendAdmin for FilterStore<dyn Backend> {
             requests => requests.iter().map(|request| self.shown(request)).collect(),
         };
         self.beneath().compact(&Compaction { requests, ..what.clone() }, each)
+    }
+
+    /// Wipes within the filter alone: one of single fields lets nothing be wiped.
+    fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
+        self.beneath().wipe(&self.shown(request), how)
     }
 
     fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {

@@ -13,7 +13,7 @@ use fieldstone_store::api::{
     CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState,
     FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, ReadOptions, RemoveOptions,
     RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem, StoredArray, StoredArraySpec,
-    TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
+    TransactionState, TransactionStatus, Value, VerifyReport, WipeReport, Wiping, WriterStatus,
 };
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -277,4 +277,6 @@ wire_struct! {
     CompactProgress { logs, entries }
     LeftLog { file, why, accepted }
     CompactReport { logs, segments, files, nbytes, waiting, left }
+    Wiping { older_than, doit, all, session }
+    WipeReport { fields, nbytes, foreign, done }
 }

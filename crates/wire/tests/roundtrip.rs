@@ -23,7 +23,7 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{
-    CompactProgress, CompactReport, Compaction, Extremes, LeftLog, ListEntry, PlaceFile,
+    CompactProgress, CompactReport, Compaction, Extremes, LeftLog, ListEntry, PlaceFile, WipeReport, Wiping,
 };
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
@@ -112,6 +112,15 @@ fn a_compaction_and_its_report() {
         waiting: 300,
         left: vec![left(false), left(true)],
     });
+}
+
+#[test]
+fn a_wipe_and_its_report() {
+    let session = Session::new(SessionId::of(7)).of_user(1001);
+    for older_than in [None, Some(i64::MIN), Some(1_700_000_000_000_000_000)] {
+        crosses(&Wiping { older_than, doit: true, all: false, session: session.clone() });
+    }
+    crosses(&WipeReport { fields: 3, nbytes: u64::MAX, foreign: vec!["stray.txt".into()], done: true });
 }
 
 #[test]

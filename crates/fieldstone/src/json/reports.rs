@@ -3,7 +3,7 @@
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::{
     AcceptanceReport, CompactReport, Damage, FormatPin, Id, LeftLog, Status, StatusProblem,
-    TransactionStatus, VerifyReport, WriterStatus,
+    TransactionStatus, VerifyReport, WipeReport, WriterStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -155,6 +155,16 @@ pub fn compacted(report: &CompactReport) -> Value {
         "nbytes": report.nbytes,
         "waiting": report.waiting,
         "left": report.left.iter().map(left).collect::<Vec<_>>(),
+    })
+}
+
+/// The counts of a wipe.
+pub fn wiped(report: &WipeReport) -> Value {
+    json!({
+        "fields": report.fields,
+        "nbytes": report.nbytes,
+        "foreign": report.foreign,
+        "done": report.done,
     })
 }
 

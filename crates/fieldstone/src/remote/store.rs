@@ -19,7 +19,8 @@ use fieldstone_store::api::{
     AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
     CompactReport, Compaction, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry, ListOptions,
     Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status,
-    StoreSettings, StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, key_request,
+    StoreSettings, StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping,
+    key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};

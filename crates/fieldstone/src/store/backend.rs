@@ -15,7 +15,8 @@ use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, RetrieveOptions, Session, StoreSettings, TransactionState,
+    ListOptions, Listing, Pairs, RetrieveOptions, Session, StoreSettings, TransactionState, WipeReport,
+    Wiping,
 };
 
 use super::composed::Composed;
@@ -120,6 +121,10 @@ impl BackendAdmin for Composed {
         each: &mut dyn FnMut(CompactProgress) -> Result<()>,
     ) -> Result<CompactReport> {
         self.fields.compact(what, each)
+    }
+
+    fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
+        self.fields.wipe(request, how)
     }
 
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {

@@ -4,7 +4,7 @@
 //!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
 //!   the points of meshes and grids;
 //! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
-//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs.
+//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs; `wipe`: whole datasets vanish.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -27,6 +27,7 @@ mod many;
 mod mesh_points;
 mod port;
 mod verify;
+mod wipe;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -51,6 +52,7 @@ use crate::transaction::Transaction;
 
 pub use compact::{CompactOptions, OnCompact};
 pub use many::AllOf;
+pub use wipe::WipeOptions;
 
 /// An open store. Clones are the same handle. The traits of a [`FieldStore`], which the [`prelude`](crate::prelude)
 /// brings into scope, have the calls on fields.
