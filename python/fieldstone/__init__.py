@@ -103,6 +103,7 @@ from .reports import (
     TransferReport,
     Unreadable,
     VerifyReport,
+    WipeReport,
     WriterStatus,
     XdmfReport,
 )
@@ -191,6 +192,7 @@ __all__ = [
     "VertexSet",
     "View",
     "Where",
+    "WipeReport",
     "Writer",
     "WriterStatus",
     "XdmfReport",

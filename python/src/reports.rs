@@ -3,7 +3,7 @@
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
     ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, IngestReport, Stats, Status,
-    VerifyReport,
+    VerifyReport, WipeReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -97,6 +97,12 @@ pub fn compacted(py: Python<'_>, report: CompactReport) -> PyResult<Bound<'_, Py
         waiting: report.waiting,
         left: left,
     })
+}
+
+/// The counts of a wipe.
+pub fn wiped(py: Python<'_>, report: WipeReport) -> PyResult<Bound<'_, PyAny>> {
+    let (foreign, done) = (PyTuple::new(py, report.foreign)?, report.done);
+    report!(py, "WipeReport", { fields: report.fields, nbytes: report.nbytes, foreign: foreign, done: done })
 }
 
 fn named(name: &str) -> Option<&str> {
