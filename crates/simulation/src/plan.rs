@@ -74,10 +74,12 @@ pub enum Verb {
     Compact,
     /// Days pass, and maintenance seals and forgets ended transactions.
     Forget,
+    /// It wipes its user's runs, or variables of them.
+    Wipe,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 25] = [
+const VERBS: [(Verb, &str, u64); 26] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -103,6 +105,7 @@ const VERBS: [(Verb, &str, u64); 25] = [
     (Verb::Maintain, "maintain", 9),
     (Verb::Compact, "compact", 9),
     (Verb::Forget, "forget", 4),
+    (Verb::Wipe, "wipe", 5),
 ];
 
 /// One step.
