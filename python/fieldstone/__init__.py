@@ -104,6 +104,7 @@ from .reports import (
     TransferReport,
     Unreadable,
     VerifyReport,
+    WipeReport,
     WriterStatus,
     XdmfReport,
 )
@@ -193,6 +194,7 @@ __all__ = [
     "VertexSet",
     "View",
     "Where",
+    "WipeReport",
     "Writer",
     "WriterStatus",
     "XdmfReport",

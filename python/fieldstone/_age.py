@@ -11,7 +11,7 @@ from typing import Any
 from ._values import datetime_ns
 from .errors import Invalid
 
-_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def before(older_than: Any) -> int | None:
@@ -35,10 +35,12 @@ def before(older_than: Any) -> int | None:
 
 def _seconds(older_than: Any) -> float | None:
     """Seconds of an age; None for a moment."""
+    if isinstance(older_than, bool):
+        return math.nan
     if isinstance(older_than, timedelta):
         return older_than.total_seconds()
     if isinstance(older_than, str):
-        found = re.fullmatch(r"(\d+)(s|m|min|h|d|)", older_than)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|m|min|h|d|w|)", older_than)
         return float(found[1]) * _UNITS[found[2]] if found else None
     if isinstance(older_than, (date, datetime)) or hasattr(older_than, "dtype"):
         return None

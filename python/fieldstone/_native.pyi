@@ -26,6 +26,7 @@ from .reports import (
     Status,
     TransferReport,
     VerifyReport,
+    WipeReport,
 )
 
 __version__: Final[str]
@@ -97,6 +98,7 @@ def _purge(
     grace: float,
     progress: Any,
 ) -> PurgeReport: ...
+def _wipe(store: _Store, request: _Request, older_than: int | None, doit: bool, all: bool) -> WipeReport: ...
 def _stats_by(store: _Store, request: _Request, by: str) -> list[tuple[str | None, int, int, int, int]]: ...
 def _ingest_fdb(
     store: _Store, config: str, request: _Request, key: Any, python: str | None, progress: Any

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final, overload
 
+from ._age import before
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
 from ._compact import purging, seconds, shown
@@ -35,6 +36,7 @@ from ._native import (
     _Query,
     _Store,
     _transaction,
+    _wipe,
 )
 from ._outside import declare
 from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, tell, variables_of
@@ -44,7 +46,7 @@ from ._terms import Terms
 from ._transaction import Transaction
 from ._values import datetime_ns, plain
 from .errors import Error, Invalid
-from .reports import CompactReport, DeleteReport, ExportReport, PurgeReport, RebuildReport, Stats
+from .reports import CompactReport, DeleteReport, ExportReport, PurgeReport, RebuildReport, Stats, WipeReport
 
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
@@ -278,9 +280,9 @@ class Store(_Store):
         max_bytes: int | None = None,
         progress: Literal["auto"] | bool | Callable[[int, int], object] | None = None,
     ) -> PurgeReport:
-        """Drops versions of this user's fields that newer ones hide, removed fields, and what aborted
-        transactions left, and gives their room back to the disk. Returns a PurgeReport; without `doit` it
-        says what would go.
+        """Drops versions of this user's fields that newer ones hide, removed and wiped fields, and what
+        aborted transactions left, and gives their room back to the disk. Returns a PurgeReport; without
+        `doit` it says what would go.
 
         Nothing that anybody sees changes, but older versions of the store (``at=``) no longer have what was
         dropped: a key that is absent there raises NotFound with the code "version-purged". `request` selects
@@ -303,6 +305,31 @@ class Store(_Store):
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")
+
+    def wipe(
+        self,
+        request: _Request = None,
+        *,
+        older_than: float | timedelta | datetime | str | None = None,
+        doit: bool = False,
+        all: bool = False,
+    ) -> WipeReport:
+        """Hides for good the whole datasets, or whole indexes of them, that a request selects. Returns a
+        WipeReport.
+
+        With ``doit=False`` nothing changes, and the report says what would. Nobody sees the fields from then
+        on, and nothing brings them back; older versions of the store (``at=``) still show them, and their
+        bytes keep their space. Runs, attributes and lineage stay. Fields that others flush meanwhile or
+        later stay as well, and so do those of a transaction that is not committed yet.
+
+        `older_than` limits it to fields of which everything was archived longer ago than this: seconds, a
+        timedelta, text such as "5d", or before a datetime. A request that names no values means the whole
+        store, and needs ``all=True``.
+
+        Raises Invalid for a keyword below the second level of keys (`remove` takes single fields), Denied for
+        datasets of other users, for a store opened for reading, and for a store of format 1.
+        """
+        return _wipe(self, request, before(older_than), doit, all)
 
     # -- writing to the catalog
 

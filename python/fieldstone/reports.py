@@ -166,6 +166,22 @@ class PurgeReport(_Report):
         return f"PurgeReport({shown}, {_bounded('left', self.left)}, more={self.more})"
 
 
+class WipeReport(_Report):
+    """Report of ``store.wipe``: the fields that it hides and their bytes before compression; files in the
+    store's folder that are not the store's (``foreign``), which stay; and whether it was done."""
+
+    fields: int
+    nbytes: int
+    foreign: tuple[str, ...] = ()
+    done: bool = False
+
+    def __repr__(self) -> str:
+        return (
+            f"WipeReport(fields={self.fields}, nbytes={self.nbytes}, {_bounded('foreign', self.foreign)}, "
+            f"done={self.done})"
+        )
+
+
 @dataclass(frozen=True)
 class WriterStatus:
     """One writer: its id, host, process and user. Its state is "open", "closed", "ended" (somebody else ended

@@ -48,6 +48,7 @@ mod store;
 mod table;
 mod transaction;
 mod transfer;
+mod wipe;
 
 use pyo3::prelude::*;
 
@@ -137,6 +138,8 @@ mod native {
     use super::transaction::{PyTransaction, decide, transaction};
     #[pymodule_export]
     use super::transfer::transfer;
+    #[pymodule_export]
+    use super::wipe::wipe;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

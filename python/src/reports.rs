@@ -3,7 +3,7 @@
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
     ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, IngestReport, LeftLog, PurgeReport,
-    Stats, Status, VerifyReport,
+    Stats, Status, VerifyReport, WipeReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -117,6 +117,12 @@ fn left_logs(py: Python<'_>, left: Vec<LeftLog>) -> PyResult<Bound<'_, PyTuple>>
         .into_iter()
         .map(|log| report!(py, "LeftLog", { file: log.file, why: log.why, accepted: log.accepted }));
     PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The counts of a wipe.
+pub fn wiped(py: Python<'_>, report: WipeReport) -> PyResult<Bound<'_, PyAny>> {
+    let (foreign, done) = (PyTuple::new(py, report.foreign)?, report.done);
+    report!(py, "WipeReport", { fields: report.fields, nbytes: report.nbytes, foreign: foreign, done: done })
 }
 
 fn named(name: &str) -> Option<&str> {

@@ -37,7 +37,7 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldStore, IfExists, KeyEntry,
     ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
-    TransactionState,
+    TransactionState, WipeReport, Wiping,
 };
 
 use fieldstone_catalog::access::CatalogAccess;
@@ -129,6 +129,9 @@ pub trait BackendAdmin {
     /// See [`Store::purge`](crate::Store::purge). `Invalid` for a store whose logs cannot be taken over.
     fn purge(&self, what: &Purging, each: &mut dyn FnMut(PurgeProgress) -> Result<()>)
     -> Result<PurgeReport>;
+
+    /// See [`Store::wipe`](crate::Store::wipe).
+    fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport>;
 
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;

@@ -32,7 +32,7 @@ use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
     ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
-    TransactionState,
+    TransactionState, WipeReport, Wiping,
 };
 use fieldstone_store::frontends::FilterStore;
 
@@ -149,6 +149,11 @@ impl BackendAdmin for FilterStore<dyn Backend> {
             false => what.requests.iter().map(|request| self.shown(request)).collect(),
         };
         self.beneath().purge(&Purging { requests, ..what.clone() }, each)
+    }
+
+    /// Wipes within the filter alone: one of single fields lets nothing be wiped.
+    fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
+        self.beneath().wipe(&self.shown(request), how)
     }
 
     fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {

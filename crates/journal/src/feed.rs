@@ -89,6 +89,8 @@ pub struct EntryChange {
     pub order: Option<Order>,
     /// Whether from here on the key has no field.
     pub removal: bool,
+    /// The word of wipes on it: an aged one may be hidden, as the field store says.
+    pub wiped: Wiped,
     /// Element type; `None` for opaque bytes and removals.
     pub dtype: Option<DType>,
     /// Shape of the whole array; `None` for opaque bytes and removals.
@@ -680,9 +682,6 @@ impl Entries {
         while let Some(index) = self.sources.pop() {
             let snapshot = &self.feed.snapshot;
             let source = &snapshot.sources[index];
-            if snapshot.wipes.hide_source(snapshot, index) {
-                continue;
-            }
             if let EntrySource::Segment(segment, _) = source {
                 let Some(meta) = self.feed.tolerate(|| source.shown(), segment.meta())? else { continue };
                 if !self.asked.is_in(&meta.commits) {
@@ -718,11 +717,10 @@ impl Entries {
             return Ok(None);
         }
         let wiped = self.wiped(&commit)?;
-        let Some(cursor) = self.cursor.as_ref().filter(|_| wiped != Wiped::Yes) else { return Ok(None) };
+        let Some(cursor) = &self.cursor else { return Ok(None) };
         let (stamp, time) =
             commit.moved.map_or((commit.stamp, commit.time), |moved| (moved.order.0, moved.time));
-        // Whether a wipe with an age hides it depends on its whole generation: the field store is asked, as after a removal.
-        let removal = entry.is_removal() || wiped == Wiped::Aged;
+        let removal = entry.is_removal();
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {
             key: self.decoder.decode(cursor.key())?,
@@ -734,6 +732,7 @@ impl Entries {
             transaction: commit.transaction,
             order: commit.forgotten,
             removal,
+            wiped,
             dtype,
             shape,
         }))

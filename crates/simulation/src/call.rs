@@ -1,7 +1,7 @@
 //! Calls of a store as plain data, which any thread can make.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::{
@@ -11,7 +11,7 @@ use fieldstone::graph::{Deletion, RelationPut, VertexName};
 use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, CompactOptions, Compression, DType, FieldSpec, Id, PurgeOptions, RemoveOptions, Request,
-    Result, Run, Session, Store, Target, Value,
+    Result, Run, Session, Store, Target, Value, WipeOptions,
 };
 use fieldstone_core::env::Env;
 use fieldstone_journal::medium::posix::FileMedium;
@@ -36,6 +36,8 @@ pub enum Call {
     Compact(u64),
     /// Drops what nothing shows any more, with a grace in nanoseconds.
     Purge(u64),
+    /// Wipes what a request selects, or what of it is older than the world.
+    Wipe(String, bool),
 }
 
 /// Makes calls in order, all for one session. An error ends them, and comes with the number of its call.
@@ -69,6 +71,11 @@ fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
         Call::Purge(grace) => {
             let grace = Duration::from_nanos(*grace);
             store.purge(&PurgeOptions { all: true, doit: true, grace, ..PurgeOptions::default() }).map(drop)
+        }
+        Call::Wipe(request, is_young) => {
+            let older_than = is_young.then_some(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+            let options = WipeOptions { older_than, doit: true, all: false };
+            store.wipe(&Request::parse(request)?, &options).map(drop)
         }
     }
 }
@@ -121,6 +128,8 @@ fn field(store: &Store, key: &Key, what: &What, is_compressed: bool, session: &S
                 _ => Err(fieldstone::Error::internal(format!("{removed} fields were removed for {text}"))),
             }
         }
+        // By a call of its own: `Call::Wipe`.
+        What::Wiped => Ok(()),
     }
 }
 

@@ -76,10 +76,12 @@ pub enum Verb {
     Purge,
     /// Days pass, and maintenance seals and forgets ended transactions.
     Forget,
+    /// It wipes its user's runs, or variables of them.
+    Wipe,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 26] = [
+const VERBS: [(Verb, &str, u64); 27] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -106,6 +108,7 @@ const VERBS: [(Verb, &str, u64); 26] = [
     (Verb::Compact, "compact", 9),
     (Verb::Purge, "purge", 7),
     (Verb::Forget, "forget", 4),
+    (Verb::Wipe, "wipe", 5),
 ];
 
 /// One step.

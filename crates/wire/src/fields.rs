@@ -13,7 +13,8 @@ use fieldstone_store::api::{
     CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState,
     FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, PurgeProgress, PurgeReport, Purging,
     ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem,
-    StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
+    StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WipeReport,
+    Wiping, WriterStatus,
 };
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -280,4 +281,6 @@ wire_struct! {
     Purging { requests, all, doit, max_bytes, grace, session }
     PurgeProgress { keys, nbytes }
     PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
+    Wiping { older_than, doit, all, session }
+    WipeReport { fields, nbytes, foreign, done }
 }

@@ -24,7 +24,7 @@ use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{
     CompactProgress, CompactReport, Compaction, Extremes, LeftLog, ListEntry, PlaceFile, PurgeProgress,
-    PurgeReport, Purging,
+    PurgeReport, Purging, WipeReport, Wiping,
 };
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
@@ -134,6 +134,15 @@ fn a_purge_and_its_report() {
             more: true,
         });
     }
+}
+
+#[test]
+fn a_wipe_and_its_report() {
+    let session = Session::new(SessionId::of(7)).of_user(1001);
+    for older_than in [None, Some(i64::MIN), Some(1_700_000_000_000_000_000)] {
+        crosses(&Wiping { older_than, doit: true, all: false, session: session.clone() });
+    }
+    crosses(&WipeReport { fields: 3, nbytes: u64::MAX, foreign: vec!["stray.txt".into()], done: true });
 }
 
 #[test]

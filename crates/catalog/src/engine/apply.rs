@@ -6,7 +6,7 @@ use fieldstone_format::catalog::{Record, is_catalog};
 use fieldstone_journal::feed::{Commit, TransactionState};
 use fieldstone_journal::snapshot::Order;
 
-use super::fields::{FieldRow, HeldPlace, Standing};
+use super::fields::{FieldRow, HeldFields, HeldPlace, Standing};
 use super::ground::LogUser;
 use super::index::{Doing, Index};
 use super::order::{Decided, EntrySource, User};
@@ -107,10 +107,9 @@ impl Index {
         self.fields.rechecks(&mut self.work.ground, limit)
     }
 
-    /// All places that are recorded as holding fields, after `after`, at most `limit`: for a store of which a
-    /// part was wiped.
-    pub fn held_places(&mut self, after: Option<&HeldPlace>, limit: usize) -> Result<Vec<HeldPlace>> {
-        self.fields.held_places(&mut self.work.ground, after, limit)
+    /// The places that are recorded as holding fields: for a store of which a part was wiped.
+    pub fn held_fields(&mut self) -> HeldFields<'_> {
+        HeldFields { fields: &mut self.fields, ground: &mut self.work.ground }
     }
 
     /// Reports the fields at a place.

@@ -237,21 +237,6 @@ impl Fields {
         self.places(ground, sql, &[Cell::Int(i64::try_from(limit).unwrap_or(i64::MAX))])
     }
 
-    /// All places that are recorded as holding fields, after `after`, at most `limit`: for a store of which a
-    /// part was wiped.
-    pub fn held_places(
-        &mut self,
-        ground: &mut Ground,
-        after: Option<&HeldPlace>,
-        limit: usize,
-    ) -> Result<Vec<HeldPlace>> {
-        let (run, variable, step) = after.map_or((0, 0, i64::MIN), |place| place.key);
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = "SELECT run, variable, step FROM held WHERE (run, variable, step) > ($1, $2, $3) \
-                   ORDER BY run, variable, step LIMIT $4";
-        self.places(ground, sql, &[run, variable, step, limit].map(Cell::Int))
-    }
-
     fn places(&mut self, ground: &mut Ground, sql: &str, cells: &[Cell<'_>]) -> Result<Vec<HeldPlace>> {
         let keys = ground.db.all(sql, cells, ints)?;
         let mut places = Vec::with_capacity(keys.len());
@@ -317,6 +302,68 @@ impl Fields {
         *self.last_array(ground, run, variable)? =
             Last { step: before, says: Says::default(), changed: true };
         before.map_or(Ok(()), |before| ask(ground, (run, variable, before)))
+    }
+}
+
+/// The places that are recorded as holding fields.
+#[derive(Debug)]
+pub struct HeldFields<'a> {
+    pub(super) fields: &'a mut Fields,
+    pub(super) ground: &'a mut Ground,
+}
+
+impl HeldFields<'_> {
+    /// All of them, after `after`, at most `limit`.
+    pub fn places(&mut self, after: Option<&HeldPlace>, limit: usize) -> Result<Vec<HeldPlace>> {
+        let (run, variable, step) = after.map_or((0, 0, i64::MIN), |place| place.key);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = "SELECT run, variable, step FROM held WHERE (run, variable, step) > ($1, $2, $3) \
+                   ORDER BY run, variable, step LIMIT $4";
+        self.fields.places(self.ground, sql, &[run, variable, step, limit].map(Cell::Int))
+    }
+
+    /// The first run behind one that has any.
+    pub fn next_run(&mut self, after: Option<RunId>) -> Result<Option<(RunId, RunName)>> {
+        let sql = "SELECT MIN(run) FROM held WHERE run > $1";
+        match self.ground.db.int(sql, &[Cell::Int(after.unwrap_or(i64::MIN))])? {
+            Some(run) => Ok(Some((run, self.ground.run_name(run)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// Those of a run, after `after`, at most `limit`.
+    pub fn of_run(&mut self, run: RunId, after: Option<&HeldPlace>, limit: usize) -> Result<Vec<HeldPlace>> {
+        let (_, variable, step) = after.map_or((run, i64::MIN, i64::MIN), |place| place.key);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = "SELECT run, variable, step FROM held WHERE run = $1 AND (variable, step) > ($2, $3) \
+                   ORDER BY variable, step LIMIT $4";
+        self.fields.places(self.ground, sql, &[run, variable, step, limit].map(Cell::Int))
+    }
+
+    /// Records that a field of a run was written, whether or not it was wiped.
+    pub fn note_written(&mut self, run: &RunName, time: i64) -> Result<()> {
+        let run = self.ground.run(run)?;
+        self.ground.dirty.written(run, time);
+        Ok(())
+    }
+
+    /// Records that a run holds no field any more.
+    pub fn clear_run(&mut self, run: RunId) -> Result<()> {
+        let (ground, of_run) = (&mut *self.ground, &[Cell::Int(run)]);
+        let distinct = |column: &str| format!("SELECT DISTINCT {column} FROM held WHERE run = $1");
+        let steps = ground.db.all(&distinct("step"), of_run, ints::<1>)?;
+        let variables = ground.db.all(&distinct("variable"), of_run, ints::<1>)?;
+        ground.db.execute("DELETE FROM held WHERE run = $1", of_run)?;
+        ground.db.execute("UPDATE recheck SET open = 0 WHERE run = $1", of_run)?;
+        steps.into_iter().for_each(|[step]| ground.dirty.step(run, step));
+        for [variable] in variables {
+            ground.dirty.variable(run, variable);
+            if variable != NO_VARIABLE {
+                let none = Last { step: None, says: Says::default(), changed: true };
+                *self.fields.last_array(ground, run, variable)? = none;
+            }
+        }
+        Ok(())
     }
 }
 

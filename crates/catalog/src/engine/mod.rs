@@ -71,7 +71,7 @@ pub use fieldstone_journal::follower::Wait;
 pub use arrays::{array_groups, histories, imports, meshes};
 pub use conflicts::conflicts;
 pub use dump::dump;
-pub use fields::{FieldRow, HeldPlace, Standing};
+pub use fields::{FieldRow, HeldFields, HeldPlace, Standing};
 pub use index::Index;
 pub use lists::{DeclarationRow, Declared, declarations, first_user, is_shared, users_of_tag};
 pub use order::Decided;

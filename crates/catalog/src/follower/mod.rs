@@ -18,6 +18,7 @@
 //! ```
 
 pub mod roles;
+mod wiped;
 
 use std::borrow::BorrowMut;
 use std::collections::HashMap;
@@ -28,10 +29,11 @@ use fieldstone_core::Result;
 use fieldstone_core::schema::Schema;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
+use fieldstone_format::store_record::Selection;
 use fieldstone_format::version::TakeoverName;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
-use fieldstone_journal::snapshot::Snapshot;
+use fieldstone_journal::snapshot::{Snapshot, Wiped};
 
 use crate::engine::{Dialect, FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
@@ -59,6 +61,8 @@ pub struct IndexFollower<'a, I: BorrowMut<Index>> {
     /// The transaction whose content is overlaid on the tables.
     overlay: Option<Id>,
     begun: bool,
+    /// Selections of new wipes, about whose runs the store is to be asked.
+    wiped: Vec<Selection>,
     attributes: u64,
 }
 
@@ -85,6 +89,7 @@ impl<'a, I: BorrowMut<Index>> IndexFollower<'a, I> {
             feed: None,
             overlay: None,
             begun: false,
+            wiped: Vec::new(),
             attributes: 0,
         }
     }
@@ -179,6 +184,11 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
     }
 
     fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
+        let marks = self.index().watermarks()?;
+        // An engine without marks holds nothing of before them.
+        if let Some(feed) = self.feed.as_ref().filter(|_| !marks.is_empty()) {
+            self.wiped = feed.snapshot().wipes.beyond(&marks, feed.snapshot());
+        }
         let decided = self.index().apply_decisions(states)?;
         if let Some(feed) = self.feed.clone()
             && self.index().missed_decision(|id| feed.forgets(id))
@@ -195,6 +205,12 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
             let entry = entry?;
             seen += 1;
             let Some(place) = roles::place_of(&self.schema, &entry.key) else { continue };
+            if entry.wiped != Wiped::No && !entry.removal {
+                self.index().held_fields().note_written(&place.run, entry.time)?;
+            }
+            if entry.wiped == Wiped::Yes {
+                continue;
+            }
             rows.entry(entry.writer).or_default().push(FieldRow {
                 run: place.run,
                 variable: place.variable,
@@ -203,7 +219,8 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
                 sequence: entry.sequence,
                 time: entry.time,
                 transaction: entry.transaction,
-                removal: entry.removal,
+                // The store is asked then, as after a removal: whole generations are aged, or none of them.
+                removal: entry.removal || entry.wiped == Wiped::Aged,
                 dtype: entry.dtype,
                 shape: entry.shape,
             });
@@ -230,6 +247,11 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
     }
 
     fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()> {
+        let wipes = std::mem::take(&mut self.wiped);
+        if !wipes.is_empty() {
+            let schema = self.schema.clone();
+            wiped::ask_again(self.index(), &schema, &wipes, fields)?;
+        }
         loop {
             // An answer may raise another question: everything is known once none is left.
             let places = self.index().rechecks(PLACES)?;
@@ -262,6 +284,7 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
 
     fn abort(&mut self) -> Result<()> {
         (self.begun, self.overlay) = (false, None);
+        self.wiped.clear();
         self.index().abort()
     }
 

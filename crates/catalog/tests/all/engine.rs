@@ -361,11 +361,11 @@ fn fields_make_rows_and_removed_ones_are_asked_for() {
     index.set_held(&places[1], &array).unwrap();
     index.set_held(&places[2], &Standing::default()).unwrap();
     assert!(index.rechecks(9).unwrap().is_empty());
-    assert_eq!(index.held_places(None, 9).unwrap().len(), 1);
+    assert_eq!(index.held_fields().places(None, 9).unwrap().len(), 1);
     index.end_apply().unwrap();
     assert_eq!(held(&mut index), Some((vec![1], 1, Some(vec![4, 5]))));
     apply(&mut index, &[]);
-    let last = index.held_places(None, 9).unwrap();
+    let last = index.held_fields().places(None, 9).unwrap();
     index.set_held(&last[0], &opaque).unwrap();
     index.end_apply().unwrap();
     assert_eq!(held(&mut index), Some((vec![1], 1, None)), "no array is left");
@@ -382,14 +382,14 @@ fn fields_of_a_transaction_wait_for_its_decision() {
     let prepared = [field(0, false, Some(TRANSACTION))];
     index.begin_apply(Wait::Yes).unwrap();
     index.apply_entries(WRITER, &prepared).unwrap();
-    assert!(index.held_places(None, 9).unwrap().is_empty());
+    assert!(index.held_fields().places(None, 9).unwrap().is_empty());
     assert!(index.apply_decisions(&decide(kinds::RUN)).unwrap().fields == [TRANSACTION]);
     index.apply_entries(WRITER, &prepared).unwrap();
-    assert!(index.held_places(None, 9).unwrap().is_empty());
+    assert!(index.held_fields().places(None, 9).unwrap().is_empty());
     assert!(index.apply_decisions(&decide(kinds::FIELDS)).unwrap().fields == [TRANSACTION]);
     assert!(index.apply_decisions(&decide(kinds::FIELDS)).unwrap().fields.is_empty());
     index.apply_entries(WRITER, &prepared).unwrap();
-    assert_eq!(index.held_places(None, 9).unwrap().len(), 1);
+    assert_eq!(index.held_fields().places(None, 9).unwrap().len(), 1);
     index.end_apply().unwrap();
 }
 

@@ -47,6 +47,7 @@ mod upgrade;
 mod verify;
 mod version;
 mod r#where;
+mod wipe;
 
 use clap::Subcommand;
 
@@ -88,6 +89,7 @@ pub enum Verb {
     Transaction(transaction::Arguments),
     Delete(delete::Arguments),
     Remove(remove::Arguments),
+    Wipe(wipe::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
@@ -140,6 +142,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Transaction(arguments) => transaction::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
         Verb::Remove(arguments) => remove::run(arguments, out),
+        Verb::Wipe(arguments) => wipe::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 40] = [
+const VERBS: [&str; 41] = [
     "transaction",
     "arrays",
     "mesh",
@@ -21,6 +21,7 @@ const VERBS: [&str; 40] = [
     "sql",
     "delete",
     "remove",
+    "wipe",
     "rebuild",
     "objects",
     "repoint",

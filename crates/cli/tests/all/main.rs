@@ -21,4 +21,5 @@ mod run;
 mod schema_and_show;
 mod sharing;
 mod shell;
+mod wipe;
 mod write_and_read;

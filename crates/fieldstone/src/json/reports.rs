@@ -3,7 +3,7 @@
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::{
     AcceptanceReport, CompactReport, Damage, FormatPin, Id, LeftLog, PurgeReport, Status, StatusProblem,
-    TransactionStatus, VerifyReport, WriterStatus,
+    TransactionStatus, VerifyReport, WipeReport, WriterStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -172,6 +172,16 @@ pub fn purged(report: &PurgeReport, doit: bool) -> Value {
         "kept": report.kept,
         "left": report.left.iter().map(left).collect::<Vec<_>>(),
         "more": report.more,
+    })
+}
+
+/// The counts of a wipe.
+pub fn wiped(report: &WipeReport) -> Value {
+    json!({
+        "fields": report.fields,
+        "nbytes": report.nbytes,
+        "foreign": report.foreign,
+        "done": report.done,
     })
 }
 

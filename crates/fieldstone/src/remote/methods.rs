@@ -74,6 +74,7 @@ macro_rules! backend_admin {
             0x0501 try accept(name: &str, why: &str, session: &Session) -> AcceptanceReport;
             0x0502 try upgrade(session: &Session) -> (u32, u32);
             0x0503 try pin_format(version: u32, session: &Session) -> ();
+            0x0504 try wipe(request: &Request, how: &Wiping) -> WipeReport;
         }
     };
 }

@@ -20,7 +20,7 @@ use fieldstone_store::api::{
     CompactReport, Compaction, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry, ListOptions,
     Listing, Pairs, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, RetrieveOptions,
     Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec, TransactionState,
-    Transactions, Value, VerifyReport, key_request,
+    Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};

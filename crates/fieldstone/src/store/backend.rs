@@ -16,7 +16,7 @@ use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
     ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, RetrieveOptions, Session,
-    StoreSettings, TransactionState,
+    StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
 use super::composed::Composed;
@@ -129,6 +129,10 @@ impl BackendAdmin for Composed {
         each: &mut dyn FnMut(PurgeProgress) -> Result<()>,
     ) -> Result<PurgeReport> {
         self.fields.purge(what, each)
+    }
+
+    fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
+        self.fields.wipe(request, how)
     }
 
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {

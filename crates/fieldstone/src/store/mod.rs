@@ -4,7 +4,7 @@
 //!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
 //!   the points of meshes and grids;
 //! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
-//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs;
+//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs; `wipe`: whole datasets vanish;
 //!   `purge`: hidden versions, and their room.
 //!
 //! ```
@@ -29,6 +29,7 @@ mod mesh_points;
 mod port;
 mod purge;
 mod verify;
+mod wipe;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -54,6 +55,7 @@ use crate::transaction::Transaction;
 pub use compact::{CompactOptions, OnCompact};
 pub use many::AllOf;
 pub use purge::{OnPurge, PurgeOptions};
+pub use wipe::WipeOptions;
 
 /// An open store. Clones are the same handle. The traits of a [`FieldStore`], which the [`prelude`](crate::prelude)
 /// brings into scope, have the calls on fields.

@@ -72,7 +72,7 @@ impl fmt::Debug for PurgeOptions<'_> {
 }
 
 impl Store {
-    /// Drops versions of this user's fields that newer ones hide, removed fields, and what aborted transactions left, and
+    /// Drops versions of this user's fields that newer ones hide, removed and wiped fields, and what aborted transactions left, and
     /// gives their room back to the disk; with `doit: false` it only says what would go. Nothing that anybody sees
     /// changes. Older versions of the store no longer have what was dropped: a key that is absent there is then
     /// `NotFound`, with the code `version-purged`.

@@ -67,3 +67,4 @@ mod strace;
 mod transfer;
 mod transfer_catalog;
 mod transfer_crossing;
+mod wipe;

@@ -25,6 +25,7 @@ use fieldstone_format::version::Version;
 use super::version_commits::VersionCommits;
 use super::{Decided, Order, Snapshot, UserState};
 use crate::entry_source::{EntryCommit, EntrySource};
+use crate::marks::Marks;
 use crate::medium::clock_stamp;
 use crate::takeover::{Takeover, Takeovers};
 
@@ -368,6 +369,19 @@ impl Wipes {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// The selections of those that a follower with these marks has not met.
+    pub fn beyond(&self, marks: &Marks, snapshot: &Snapshot) -> Vec<Selection> {
+        let is_known = |made: &StoreRange| {
+            let known = || match snapshot.taken.log(made.log) {
+                Some((takeover, log)) => log.row.taken <= marks.number(takeover.owner()),
+                None => false,
+            };
+            made.sequence <= marks.of(made.log) || (snapshot.log(made.log).is_none() && known())
+        };
+        let new = self.made.iter().filter(|made| !is_known(made));
+        new.map(|made| made.range.selection.clone()).collect()
     }
 
     /// The wipes that select a key, or keys that begin with this first level alone: those that select all of them.

@@ -4,6 +4,7 @@
 //! * `transaction`: beginning and deciding; `annotator`: deletions of attributes; `relations`: deletions of relations;
 //! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
 //! * `maintainer`: ends of logs whose processes are gone, or seem so; takeovers;
+//! * `wiper`: wipes;
 //! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
 //!
 //! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
@@ -15,6 +16,7 @@ mod relations;
 mod together;
 mod transaction;
 mod trouble;
+mod wiper;
 mod writer;
 
 use crate::plan::{Step, Verb};
@@ -49,5 +51,6 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::Compact => maintainer::compact(simulation, step),
         Verb::Purge => maintainer::purge(simulation, step),
         Verb::Forget => maintainer::forget(simulation, step),
+        Verb::Wipe => wiper::wipe(simulation, step),
     }
 }

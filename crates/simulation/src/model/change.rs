@@ -28,6 +28,8 @@ pub enum Content {
     Changes(Vec<Change>),
     /// A transaction is committed, or aborted.
     Decision(bool),
+    /// The fields of a run are wiped, or of one variable of it, unless they are all too young for it.
+    Wipe(String, Option<String>, bool),
 }
 
 /// The key of a field.
@@ -66,6 +68,8 @@ pub enum What {
     Piece([u64; 2], [u64; 2], i32),
     /// A removal.
     Remove,
+    /// A change that was wiped: it only names its attempt.
+    Wiped,
 }
 
 /// The place of an attribute; its user is the commit's.

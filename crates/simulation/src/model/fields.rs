@@ -47,6 +47,7 @@ pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
     let mut opaque = None;
     for (_, what) in counting {
         match what {
+            What::Wiped => {}
             What::Remove => (field, opaque) = (None, None),
             What::Bytes(seed, length) => opaque = Some((*seed, *length)),
             What::Whole(value) => field = Some((vec![Some(*value); CELLS], 0)),

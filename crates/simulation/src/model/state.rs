@@ -56,12 +56,14 @@ impl StoreState {
                 (Content::Changes(_), Some(transaction)) => {
                     prepared.entry(transaction).or_default().push((id, commit));
                 }
+                (Content::Wipe(..), Some(_)) => {}
                 (Content::Decision(is_committed), Some(transaction)) => {
                     state.ends.insert(transaction, *is_committed);
                     let all = prepared.remove(&transaction).filter(|_| *is_committed);
                     all.into_iter().flatten().for_each(|(id, commit)| state.apply(id, commit));
                 }
-                (Content::Decision(_), None) => {}
+                (Content::Wipe(run, variable, false), None) => state.wipe(run, variable.as_deref()),
+                (Content::Decision(_) | Content::Wipe(..), None) => {}
             }
         }
         // Prepared commits are newer than everything else for those who name the transaction.
@@ -85,6 +87,16 @@ impl StoreState {
                 self.owners.entry(run.clone()).or_insert(commit.user);
             }
         }
+    }
+
+    /// Hides what is visible now: later it only says which attempt was the newest.
+    fn wipe(&mut self, run: &str, variable: Option<&str>) {
+        let is_wiped = |key: &Key| key.run == run && variable.is_none_or(|name| key.variable == name);
+        for (_, changes) in self.fields.iter_mut().filter(|(key, _)| is_wiped(key)) {
+            changes.retain(|(attempt, _)| attempt.is_some());
+            changes.iter_mut().for_each(|(_, what)| *what = What::Wiped);
+        }
+        self.versions.retain(|key, _| !is_wiped(key));
     }
 
     fn apply(&mut self, id: CommitId, commit: &Commit) {

@@ -57,5 +57,6 @@ mod transactions;
 mod users;
 mod versions;
 mod wipe;
+mod wipe_kept;
 mod wipe_purge;
 mod zeroed;

@@ -25,7 +25,7 @@ fn kept() -> PathBuf {
 }
 
 /// A line for each field: key, bytes and their checksum.
-fn lines(store: &Store) -> String {
+pub fn lines(store: &Store) -> String {
     let mut text = String::new();
     for entry in store.list(&Request::new(), &ListOptions::default()).unwrap() {
         let key = entry.unwrap().key.to_string().replace("}{", ",").replace(['{', '}'], "");
@@ -38,12 +38,17 @@ fn lines(store: &Store) -> String {
 
 #[test]
 fn r15_the_kept_store_with_takeovers_reads_as_it_was_made() {
+    check_kept(&kept());
+}
+
+/// A kept store has the fields that it had, now and at an older version.
+pub fn check_kept(kept: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let mut unpack = Command::new("tar");
-    unpack.arg("xzf").arg(kept().join("store.tar.gz")).arg("-C").arg(folder.path());
+    unpack.arg("xzf").arg(kept.join("store.tar.gz")).arg("-C").arg(folder.path());
     assert!(unpack.status().unwrap().success());
     let root = folder.path().join("store");
-    let expected = |name: &str| std::fs::read_to_string(kept().join(name)).unwrap();
+    let expected = |name: &str| std::fs::read_to_string(kept.join(name)).unwrap();
     let open = |at: Option<String>| {
         let options = LocalOptions { must_exist: true, at, ..LocalOptions::default() };
         Arc::new(LocalStore::open(Env::real(), &root, options).unwrap())
@@ -107,18 +112,23 @@ fn make_the_kept_store_with_takeovers() {
     flush_one(&living, "run=living,variable=t,step=1", b"living");
     let names: Vec<PathBuf> = files(&world, "logs");
     assert_eq!(names.len(), 3, "two takeovers and a log: {names:?}");
+    keep(&world, &kept(), &living, (&older, &then));
+}
+
+/// Packs the files of a store, with the lines of its fields now and at an older version.
+pub fn keep(world: &SimWorld, kept: &Path, now: &Store, (older, then): (&str, &str)) {
     let folder = tempfile::tempdir().unwrap();
     for path in world.files() {
         let to = folder.path().join("store").join(path.strip_prefix(ROOT).unwrap());
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         std::fs::write(to, world.read(&path).unwrap()).unwrap();
     }
-    std::fs::create_dir_all(kept()).unwrap();
+    std::fs::create_dir_all(kept).unwrap();
     let mut packed = Command::new("tar");
     packed.args(["--sort=name", "--mtime=2024-01-01", "--owner=0", "--group=0", "--numeric-owner", "-czf"]);
-    packed.arg(kept().join("store.tar.gz")).arg("-C").arg(folder.path()).arg("store");
+    packed.arg(kept.join("store.tar.gz")).arg("-C").arg(folder.path()).arg("store");
     assert!(packed.status().unwrap().success());
-    std::fs::write(kept().join("fields.tsv"), lines(&living)).unwrap();
-    std::fs::write(kept().join("older.tsv"), then).unwrap();
-    std::fs::write(kept().join("versions.txt"), format!("{}\n{older}\n", living.version().unwrap())).unwrap();
+    std::fs::write(kept.join("fields.tsv"), lines(now)).unwrap();
+    std::fs::write(kept.join("older.tsv"), then).unwrap();
+    std::fs::write(kept.join("versions.txt"), format!("{}\n{older}\n", now.version().unwrap())).unwrap();
 }

@@ -1,0 +1,112 @@
+//! Wipes: the catalog and the graph keep what they hold, and show no wiped fields, however their indexes got there.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use fieldstone::catalog::CatalogSettings;
+use fieldstone::prelude::*;
+use fieldstone::{
+    CompactOptions, Env, ErrorKind, ListOptions, Mode, OpenOptions, Request, Session, Store, WipeOptions,
+    loopback,
+};
+
+use crate::shared::Both;
+
+const DO_IT: WipeOptions = WipeOptions { older_than: None, doit: true, all: false };
+
+fn request(text: &str) -> Request {
+    Request::parse(text).unwrap()
+}
+
+fn open(folder: &Path, at: Option<String>) -> Both {
+    Both::open(&folder.display().to_string(), &OpenOptions { mode: Mode::Read, at, ..OpenOptions::default() })
+}
+
+/// Declared and undeclared runs with arrays and bytes, and attributes.
+fn written(folder: &Path) -> Both {
+    let both = Both::at(folder);
+    both.prepare("a");
+    for run in ["a", "b", "c"] {
+        for step in ["0", "6", "12"] {
+            both.archive(&[("run", run), ("variable", "t"), ("step", step)], &[8, 8], None);
+            both.archive(&[("run", run), ("variable", "u"), ("step", step)], &[4], None);
+        }
+    }
+    both.annotate("a", "peak", 6, [0, 0], 1.5);
+    both.flush();
+    both
+}
+
+#[test]
+fn the_catalog_shows_no_wiped_fields_whether_it_follows_or_is_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = written(folder.path());
+    let (before, version) = (both.answers(), both.store.version().unwrap());
+    assert!(before.contains("run ") && before.matches("\nstep ").count() == 9, "{before}");
+    // A variable of one run, all of another, and part of a third, which is written again.
+    both.store.wipe(&request("run=a,variable=u"), &DO_IT).unwrap();
+    both.store.wipe(&request("run=b"), &DO_IT).unwrap();
+    both.store.wipe(&request("run=c,variable=t"), &DO_IT).unwrap();
+    both.archive(&[("run", "c"), ("variable", "t"), ("step", "18")], &[3, 5], None);
+    both.flush();
+    let after = both.answers();
+    // The undeclared run is gone, and so are its steps; declarations and attributes stay.
+    assert!(!after.contains("name: \"b\""), "{after}");
+    assert_eq!(after.matches("\nvariable ").count(), 3, "{after}");
+    assert_eq!(after.matches("\nstep ").count(), 3 + 4, "{after}");
+    assert!(after.contains("peak") && after.contains("[3, 5]"), "{after}");
+    for round in 0..3 {
+        let reader = open(folder.path(), None);
+        assert_eq!(reader.answers(), after, "{round}");
+        reader.catalog.rebuild().unwrap();
+        assert_eq!(reader.answers(), after, "rebuilt, {round}");
+        let check = reader.catalog.verify().unwrap();
+        assert!(check.ok(), "{check:?}");
+        let older = open(folder.path(), Some(version.clone()));
+        assert_eq!(older.answers(), before, "{round}");
+        if round == 0 {
+            both.store.close().unwrap();
+        }
+        let store = Both::open(&folder.path().display().to_string(), &OpenOptions::default()).store;
+        let at_once = CompactOptions { grace: Duration::ZERO, ..CompactOptions::default() };
+        store.compact(&at_once).unwrap();
+        store.close().unwrap();
+    }
+}
+
+#[test]
+fn an_age_hides_old_fields_from_the_catalog_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = written(folder.path());
+    let _ = both.answers();
+    std::thread::sleep(Duration::from_millis(20));
+    let now = SystemTime::UNIX_EPOCH + Duration::from_nanos(Env::real().clock.now().unsigned_abs());
+    std::thread::sleep(Duration::from_millis(20));
+    both.archive(&[("run", "b"), ("variable", "t"), ("step", "6")], &[8, 8], None);
+    both.flush();
+    let report = both.store.wipe(&request("run=b"), &WipeOptions { older_than: Some(now), ..DO_IT }).unwrap();
+    assert_eq!((report.fields, report.done), (5, true));
+    let after = both.answers();
+    assert_eq!(after.matches("\nstep ").count(), 7, "{after}");
+    let reader = open(folder.path(), None);
+    reader.catalog.rebuild().unwrap();
+    assert_eq!(reader.answers(), after);
+}
+
+#[test]
+fn a_store_at_the_far_end_is_wiped_alike() {
+    let near = Both::memory().store;
+    for far in [near.clone(), Store::over(loopback(near.backend().clone()), CatalogSettings::default())] {
+        let both = Both { catalog: far.catalog_with(CatalogSettings::default()), store: far };
+        both.archive(&[("run", "a"), ("variable", "t"), ("step", "0")], &[2], None);
+        both.flush();
+        let report = both.store.wipe(&request("run=a"), &WipeOptions::default()).unwrap();
+        assert_eq!((report.fields, report.done), (1, false));
+        for (text, kind) in [("run=a,step=0", ErrorKind::Invalid), ("", ErrorKind::Invalid)] {
+            assert_eq!(both.store.wipe(&request(text), &DO_IT).unwrap_err().kind(), kind);
+        }
+        assert_eq!(both.store.wipe(&Request::new(), &WipeOptions { all: true, ..DO_IT }).unwrap().fields, 1);
+        assert_eq!(both.store.list(&Request::new(), &ListOptions::default()).unwrap().count(), 0);
+        both.store.flush(Session::default()).unwrap();
+    }
+}

@@ -1,0 +1,52 @@
+"""The small reader that knows only spec/ obeys wipes (spec/takeovers.md, 6.2).
+
+A test of crates/store makes the store, and the program's side reads it:
+`wipe_kept::r26_the_kept_store_with_wipes_reads_as_it_was_made`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+HERE = Path(__file__).parent
+KEPT = HERE / "wiped"
+
+spec = spec_from_file_location("wipes_reader", HERE / "reader.py")
+reader = sys.modules["wipes_reader"] = module_from_spec(spec)
+spec.loader.exec_module(reader)
+
+
+def lines(store: object) -> list[str]:
+    """The lines that the program wrote of each field: key, bytes and their checksum."""
+    found, fields = [], store.fields()
+    store.fields = lambda: fields  # the reader finds them again for each key
+    for text in fields:
+        key = ",".join(f"{keyword}={value}" for keyword, value in json.loads(text).items())
+        value = store.read(text)
+        found.append(f"{key}\t{len(value)}\t{reader.crc32c(value):08x}")
+    return found
+
+
+def opened(folder: Path) -> object:
+    with tarfile.open(KEPT / "store.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return reader.open_store(folder / "store")
+
+
+def test_the_reader_finds_the_fields_that_the_program_found(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    assert lines(store) == (KEPT / "fields.tsv").read_text().splitlines()
+    assert store.verify() == []
+
+
+def test_without_its_wipes_the_store_has_more_fields(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    assert len(store.wipes.all) == 4, "of a takeover and of a living log"
+    assert {wipe.age is None for wipe in store.wipes.all} == {True, False}
+    left = len(store.fields())
+    store.wipes.all = []
+    assert len(store.fields()) > left + 300
