@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{ErrorKind, Result};
+use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
@@ -44,6 +44,8 @@ impl FieldLookup for Standing {
             let entry = match entry {
                 // Damaged parts are skipped here, as they are when logs are followed.
                 Err(e) if e.kind() == ErrorKind::Corrupt => break,
+                // Fields that a purge took from an older version do not stand there any more.
+                Err(e) if e.code() == Code::VersionPurged => break,
                 entry => entry?,
             };
             let array = entry.dtype.zip(entry.shape).map(|(dtype, shape)| (dtype, shape.to_vec()));
