@@ -170,6 +170,11 @@ impl LocalStore {
         read::entries(&*self.journal.looks().snapshot()?, &encode_key(&key).bytes, session.transaction())
     }
 
+    /// Hides for good what a request selects of whole datasets and indexes; see the facade's `Store::wipe`.
+    pub fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
+        crate::wipe::wipe(&self.journal, request, how)
+    }
+
     /// The transactions that somebody decided about, or flushed into.
     pub fn transactions(&self) -> Result<Vec<TransactionState>> {
         Ok(read::transactions(&*self.journal.looks().snapshot()?))

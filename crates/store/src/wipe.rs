@@ -9,63 +9,60 @@ use std::sync::Arc;
 
 use fieldstone_core::key::{FieldKey, KeyValue, LEVELS, Names};
 use fieldstone_core::request::{Request, Values};
-use fieldstone_core::schema::{Constraint, Selection};
+use fieldstone_core::schema::{Constraint, Schema, Selection};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
 use fieldstone_format::store_record::{self, STORE_RECORDS_SINCE, SelectionItem};
+use fieldstone_journal::Journal;
 use fieldstone_journal::snapshot::is_older;
 
-use crate::api::{FieldAccess, WipeReport, Wiping};
-use crate::local::LocalStore;
+use crate::api::{WipeReport, Wiping};
 use crate::read::{KeyVersions, Scan};
 use crate::snapshot::Snapshot;
 
-impl LocalStore {
-    /// Hides for good what a request selects of whole datasets and indexes; see the facade's `Store::wipe`.
-    pub fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
-        let journal = self.journal();
-        journal.access().check_writable()?;
-        journal.format().check(STORE_RECORDS_SINCE, "a wipe")?;
-        self.check_levels(request)?;
-        let selection = self.select(request)?;
-        if selection.names_nothing() && !how.all {
-            return Err(Code::RequestTooBroad
-                .error("a wipe of everything was asked for")
-                .with_hint("list values of the datasets to wipe, such as run=a, or say that all is meant"));
-        }
-        let snapshot = journal.looks().snapshot()?;
-        let mut found = WipedFields::new(selection.clone(), how.older_than);
-        let mut scan = Scan::new(snapshot.clone(), selection, None)?.on(journal.files());
-        scan = scan.within(how.session.limits(&journal.env().clock));
-        while let Some(versions) = scan.next_key()? {
-            if let Some(dataset) = found.add(scan.snapshot(), &versions)? {
-                journal.ranges().check_may(&dataset, &snapshot, "wipe", &how.session)?;
-            }
-        }
-        let (fields, nbytes) = (found.fields, found.nbytes);
-        if how.doit && fields > 0 {
-            journal.ranges().wipe(found.selections(), &snapshot, how.older_than, &how.session)?;
-        }
-        let foreign = journal.medium().inspect().foreign()?;
-        Ok(WipeReport { fields, nbytes, foreign, done: how.doit })
+/// Hides for good what a request selects of whole datasets and indexes; see the facade's `Store::wipe`.
+pub fn wipe(journal: &Journal, request: &Request, how: &Wiping) -> Result<WipeReport> {
+    journal.access().check_writable()?;
+    journal.format().check(STORE_RECORDS_SINCE, "a wipe")?;
+    check_levels(&journal.schema().now(), request)?;
+    let now = journal.env().clock.now();
+    let selection = journal.schema().make(|schema| schema.select_at(request, now))?;
+    if selection.names_nothing() && !how.all {
+        return Err(Code::RequestTooBroad
+            .error("a wipe of everything was asked for")
+            .with_hint("list values of the datasets to wipe, such as run=a, or say that all is meant"));
     }
+    let snapshot = journal.looks().snapshot()?;
+    let mut found = WipedFields::new(selection.clone(), how.older_than);
+    let mut scan = Scan::new(snapshot.clone(), selection, None)?.on(journal.files());
+    scan = scan.within(how.session.limits(&journal.env().clock));
+    while let Some(versions) = scan.next_key()? {
+        if let Some(dataset) = found.add(scan.snapshot(), &versions)? {
+            journal.ranges().check_may(&dataset, &snapshot, "wipe", &how.session)?;
+        }
+    }
+    let (fields, nbytes) = (found.fields, found.nbytes);
+    if how.doit && fields > 0 {
+        journal.ranges().wipe(found.selections(), &snapshot, how.older_than, &how.session)?;
+    }
+    let foreign = journal.medium().inspect().foreign()?;
+    Ok(WipeReport { fields, nbytes, foreign, done: how.doit })
+}
 
-    /// Invalid for a keyword of single fields, also where no field has it.
-    fn check_levels(&self, request: &Request) -> Result<()> {
-        let schema = self.schema();
-        let rules = schema.rules();
-        check_presence(request)?;
-        for (keyword, _) in request.iter() {
-            let name = schema.spelling(keyword);
-            let has = |level: usize| {
-                rules.iter().any(|rule| rule.levels[level].keywords.iter().any(|known| *known.name == *name))
-            };
-            if has(LEVELS - 1) && !has(0) && !has(1) {
-                return Err(too_deep(name));
-            }
+/// Invalid for a keyword of single fields, also where no field has it.
+fn check_levels(schema: &Schema, request: &Request) -> Result<()> {
+    let rules = schema.rules();
+    check_presence(request)?;
+    for (keyword, _) in request.iter() {
+        let name = schema.spelling(keyword);
+        let has = |level: usize| {
+            rules.iter().any(|rule| rule.levels[level].keywords.iter().any(|known| *known.name == *name))
+        };
+        if has(LEVELS - 1) && !has(0) && !has(1) {
+            return Err(too_deep(name));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Invalid for a keyword that keys are not to have: a record of a wipe cannot say that.

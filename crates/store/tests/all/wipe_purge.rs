@@ -1,4 +1,4 @@
-//! Purges of what wipes hide: it goes like hidden versions, once the wipe is confirmed and a grace old.
+//! Purges after wipes: wiped fields go like hidden versions, once the wipe is confirmed and a grace old.
 
 use crate::common::*;
 use crate::purge::{at_once, purge, try_purge, visible};
