@@ -319,8 +319,8 @@ class Store(_Store):
 
         With ``doit=False`` nothing changes, and the report says what would. Nobody sees the fields from then
         on, and nothing brings them back; older versions of the store (``at=``) still show them, and their
-        bytes keep their space. Runs, attributes and lineage stay. Fields that others flush meanwhile or
-        later stay as well, and so do those of a transaction that is not committed yet.
+        bytes keep their space until a purge. Runs, attributes and lineage stay. Fields that others flush
+        meanwhile or later stay as well, and so do those of a transaction that is not committed yet.
 
         `older_than` limits it to fields of which everything was archived longer ago than this: seconds, a
         timedelta, text such as "5d", or before a datetime. A request that names no values means the whole

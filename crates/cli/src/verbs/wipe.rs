@@ -20,7 +20,7 @@ Examples:
 Without --doit it only prints what it would hide. It takes whole datasets, or whole indexes of them: keywords of the
 first two levels of keys (fieldstone schema show STORE); `remove` takes single fields. Nobody sees the fields from then
 on, and nothing brings them back. Runs, attributes and lineage stay, and so does what others flush meanwhile or later.
-Older versions of the store still show the fields (--at), and their bytes keep their space.
+Older versions of the store still show the fields (--at), and their bytes keep their space until a `purge`.
 
 With --json: fields, nbytes, foreign, done. foreign lists files in the folder of the store that are not the store's.";
 

@@ -45,7 +45,7 @@ impl Store {
     /// Hides for good all fields that a request selects: whole datasets, or whole indexes of them. Lists, axes and
     /// statistics show them to nobody from then on; older versions of the store do. Runs, attributes and lineage stay, and
     /// so do fields that others flush meanwhile or later, fields that are not flushed yet, and those of a transaction that
-    /// is not committed yet. The bytes keep their space.
+    /// is not committed yet. The bytes keep their space until a purge.
     ///
     /// Errors: `Invalid` for a keyword below the second level of keys ([`remove`](crate::FieldAccess::remove) takes single
     /// fields), and for a request that names no values, unless `all` is set; `Denied` for datasets of other users, unless
