@@ -57,6 +57,8 @@ fn take_over(simulation: &mut Simulation, step: &Step, what: &str, call: fn(u64)
 /// seals transactions, the next one forgets them.
 pub fn forget(simulation: &mut Simulation, step: &Step) -> Checked {
     let (who, mut random) = (step.who, step.random(0));
+    // A day of silence ends the logs of those that sleep.
+    simulation.maintenances += 1;
     simulation.world.advance(DAY);
     for _ in 0..2 + random.below(2) {
         // The process flushes the rest as it closes.

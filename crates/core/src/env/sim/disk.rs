@@ -263,7 +263,11 @@ impl DiskFile for SimFile {
             (Stat { kind: FileKind::File, len, uid, mode, inode, links }, mtime)
         };
         let Who::Process(process) = &self.door.who else {
-            let (len, links) = (self.node.read().len(), self.node.read().links);
+            // One guard at a time: a second one would wait for a writer that waits for the first.
+            let (len, links) = {
+                let data = self.node.read();
+                (data.len(), data.links)
+            };
             return Ok(stat(len, u64::from(links)));
         };
         self.call(process, OpKind::StatFile, (0, 0), |state, caller, _, _| {
