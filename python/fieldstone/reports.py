@@ -166,6 +166,7 @@ class PurgeReport(_Report):
         return f"PurgeReport({shown}, {_bounded('left', self.left)}, more={self.more})"
 
 
+@dataclass(frozen=True, repr=False)
 class WipeReport(_Report):
     """Report of ``store.wipe``: the fields that it hides and their bytes before compression; files in the
     store's folder that are not the store's (``foreign``), which stay; and whether it was done."""
