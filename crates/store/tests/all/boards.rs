@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::*;
+use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::conformance::put_file;
 
 const KEY: &str = "run=a,variable=t";
@@ -44,6 +46,26 @@ fn a_board_that_is_replaced_by_its_copy_hides_nothing() {
     let before = world.read(&board).unwrap();
     flush_one(&writer, KEY, b"v4");
     assert_ne!(world.read(&board).unwrap(), before);
+}
+
+/// A writer that was asked to end its log writes the end file behind its last commit. If only the sync of that file's
+/// name fails, the flush is unsure, and the writer's slot says that it closed one commit earlier.
+#[test]
+fn r12_a_closed_slot_hides_nothing_that_an_end_file_counts() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush_one(&writer, KEY, b"v1");
+    let readers = [open(&world, "b"), open(&world, "b")];
+    readers.iter().for_each(|reader| drop(get(reader, KEY).unwrap()));
+    let log = files(&world, "logs").remove(0);
+    world.process("b").disk.link(&log, &log.with_extension("ending")).unwrap();
+    world.schedule(Plan::new(Fault::Io).kind(OpKind::SyncDir).path("logs"));
+    put(&writer, KEY, b"v2").unwrap();
+    error(writer.flush(&Session::default()), ErrorKind::Unavailable);
+    world.clear_faults();
+    let value = get(&open(&world, "c"), KEY).unwrap();
+    assert_eq!(value, b"v2", "the end file counts it");
+    check(&world, &writer, &readers, &value);
 }
 
 #[test]

@@ -96,6 +96,11 @@ impl Ends {
         self.of(tip.writer, tip.uid, store).is_some_and(|end| tip.record.sequence > end.sequence)
     }
 
+    /// Whether a log ended after the commit that was its last one for a reader.
+    pub fn has_more(&self, tip: &Tip, store: Option<&Store>) -> bool {
+        self.of(tip.writer, tip.uid, store).is_some_and(|end| tip.record.sequence < end.sequence)
+    }
+
     /// Whether a log has ended with this commit.
     pub fn is_reached(&self, tip: &Tip, store: Option<&Store>) -> bool {
         self.of(tip.writer, tip.uid, store).is_some_and(|end| tip.record.sequence == end.sequence)

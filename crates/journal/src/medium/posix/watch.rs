@@ -267,8 +267,10 @@ impl FolderWatch {
         }
         match self.slot(writer) {
             Some(slot) if slot.sequence > log_state.tip.record.sequence => true,
-            // Its writer is done with it: nothing comes any more.
-            Some(slot) if slot.closed && slot.hash == log_state.tip.ends.hash => false,
+            // Its writer is done with it: nothing comes any more, unless its last flush made the end file and failed only then.
+            Some(slot) if slot.closed && slot.hash == log_state.tip.ends.hash => {
+                self.ends.has_more(&log_state.tip, self.store.as_ref())
+            }
             slot => all || slot.is_none() || log_state.tip.header_damage.is_some(),
         }
     }
