@@ -596,10 +596,10 @@ class Graph:
         since: Any = None,
         until: Any = None,
     ) -> Audit:
-        """Lists the actions of a user (by name or uid), with all processes of the user's jobs, and archives
-        and deletions without an execution, by commit; or the users of a file and everything that came from it
-        (``.derived``); or what a user did to a file. `since` and `until` limit the time. Invalid if neither
-        user nor file is given, NotFound if it does not exist.
+        """Lists the actions of a user (by name or uid), with all processes of the user's jobs, and archives,
+        deletions, wipes and decisions without an execution, by commit; or the users of a file and everything
+        that came from it (``.derived``); or what a user did to a file. `since` and `until` limit the time.
+        Invalid if neither user nor file is given, NotFound if it does not exist.
         """
         return audited(self._read, user, file, stamp_of(since, "since"), stamp_of(until, "until"))
 

@@ -1,17 +1,20 @@
-//! Commits without an execution: plain archives, declarations, annotations and deletions, from the logs of a
-//! user.
+//! Commits without an execution: plain archives, declarations, annotations, deletions, wipes, accepted losses and
+//! decisions on transactions, from the logs of a user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
+use fieldstone_core::key::KeyValue;
 use fieldstone_format::catalog::{Record, Removal, is_catalog};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::keys::{encode_level, level_text};
 use fieldstone_format::log::SideRecord;
+use fieldstone_format::store_record::{self, RangeAction, Selection, StoreRecord};
+use fieldstone_format::{Id, acceptance, schema_extension};
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::session::Limits;
+use fieldstone_journal::snapshot::ALL_KINDS;
 
 use crate::audit::{AuditOptions, AuditRow, is_written_by};
 use crate::state::GraphState;
@@ -136,7 +139,9 @@ fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Resul
             if !shows(commit.transaction, *log, commit.sequence) {
                 continue;
             }
-            let acts: Vec<Act> = commit.side.iter().filter(|side| is_catalog(side)).flat_map(acts).collect();
+            let mut acts: Vec<Act> =
+                commit.side.iter().filter(|side| is_catalog(side)).flat_map(acts).collect();
+            acts.extend(commit.side.iter().filter_map(|side| store_act(side, store)));
             if !acts.is_empty() {
                 let deeds = all.entry((*log, commit.sequence)).or_default();
                 (deeds.stamp, deeds.time) = (commit.stamp, commit.time);
@@ -144,7 +149,58 @@ fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Resul
             }
         }
     }
+    add_decisions(feed, user, &mut all, limits)?;
     Ok(all)
+}
+
+/// Adds the decisions of a user on transactions, as long as the store remembers them.
+fn add_decisions(feed: &Feed, user: u32, all: &mut ByCommit, limits: &mut Limits) -> Result<()> {
+    for (transaction, _, state) in feed.snapshot().transaction_states().filter(|(_, by, _)| *by == user) {
+        // Records of the store say themselves what their commits do.
+        if transaction == schema_extension::FLAG {
+            continue;
+        }
+        for ((stamp, log), decided) in state.decisions() {
+            limits.step()?;
+            let action = match &decided.decision {
+                decision if !decision.committed => "abort",
+                decision if decision.kinds == ALL_KINDS => "commit",
+                _ => "activate",
+            };
+            let deeds = all.entry((log, decided.sequence)).or_default();
+            deeds.stamp = stamp;
+            if deeds.time == 0 {
+                // A decision is on record without its time, and a stamp follows the clock.
+                deeds.time = i64::try_from(stamp).unwrap_or(i64::MAX);
+            }
+            deeds.acts.insert((action, VertexName::new("transaction", &transaction.to_string())));
+        }
+    }
+    Ok(())
+}
+
+/// The action in a record of the store.
+fn store_act(side: &SideRecord, store: Id) -> Option<Act> {
+    if let Ok(Some(acceptance)) = acceptance::decode(side) {
+        return Some(("accept", VertexName::new("log", &acceptance.writer.to_string())));
+    }
+    match store_record::decode(side) {
+        Ok(Some(StoreRecord::Range(range))) if range.action == RangeAction::Wipe => {
+            Some(("wipe", selected(&range.selection, store)))
+        }
+        _ => None,
+    }
+}
+
+/// A selection as a request; the store, where it selects everything.
+fn selected(selection: &Selection, store: Id) -> VertexName {
+    if selection.items.is_empty() {
+        return VertexName::new("store", &store.to_string());
+    }
+    let values = |values: &[KeyValue]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join("/");
+    let items: Vec<String> =
+        selection.items.iter().map(|item| format!("{}={}", item.keyword, values(&item.values))).collect();
+    VertexName::new("request", &items.join(","))
 }
 
 /// The actions in a record of the catalog.

@@ -17,7 +17,7 @@ Examples:
   fieldstone audit store --file mesh.nc --since 2026-11-21T06:00 --json
 
 For a user it lists executions with what they executed, read and wrote (processes count with their job), and what
-the user archived, declared, annotated and deleted outside of executions, by commit and dataset. For a file it lists
+the user archived, declared, annotated, deleted, wiped and decided outside of executions, by commit. For a file it lists
 the executions that executed, read and wrote it, then everything derived from it; with --since only what was derived
 after that moment, for example since the file was damaged. When the output is not a terminal, each line has time,
 user, execution, action and object, separated by tabs; a line of `derived` and a vertex names something derived

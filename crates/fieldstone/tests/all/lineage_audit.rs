@@ -4,7 +4,7 @@ use fieldstone::Session;
 use fieldstone::graph::{AuditOptions, Dossier, LineageSubject, VertexName};
 use fieldstone::lineage::{Difference, compare, compared_by};
 use fieldstone::prelude::*;
-use fieldstone::{ArchiveOptions, ErrorKind, Mode, OpenOptions, Request, Store};
+use fieldstone::{ArchiveOptions, CompactOptions, ErrorKind, Mode, OpenOptions, Request, Store, WipeOptions};
 use fieldstone_core::value::Value;
 use fieldstone_format::log::{FOOT, FrameInfo};
 
@@ -213,6 +213,64 @@ fn an_audit_of_nobody_and_nothing_is_invalid() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let file = AuditOptions { file: Some(vertex("file:/none")), ..AuditOptions::default() };
     assert_eq!(memory().graph().audit(&file, &Session::default()).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Removals, wipes and decisions have rows, also once their logs are taken over.
+#[test]
+fn an_audit_names_removals_wipes_and_decisions() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = folder.path().join("store").display().to_string();
+    let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
+    let archive = |run: &str, session: Session| {
+        let key = [("run", run), ("variable", "t"), ("step", "0")];
+        let options = ArchiveOptions { session, ..ArchiveOptions::default() };
+        store.archive(&key, fieldstone::Value::Bytes(b"x"), &options).unwrap();
+    };
+    ["a", "b", "c"].iter().for_each(|run| archive(run, Session::default()));
+    store.flush(None).unwrap();
+    let mut ids = Vec::new();
+    for commits in [true, false] {
+        let transaction = store.transaction().unwrap();
+        archive("d", Session::from(Some(transaction.id())));
+        transaction.flush().unwrap();
+        ids.push(transaction.id());
+        if commits { transaction.commit() } else { transaction.abort() }.unwrap();
+    }
+    let doit = |all| WipeOptions { older_than: None, doit: true, all };
+    store.wipe(&Request::parse("run=a/b,variable=t").unwrap(), &doit(false)).unwrap();
+    store.remove(&Request::parse("run=c").unwrap(), &Default::default()).unwrap();
+    store.flush(None).unwrap();
+    store.wipe(&Request::new(), &doit(true)).unwrap();
+    let user = store.status().unwrap().writers[0].user.clone();
+    let user = store.graph().user_number(&user).map_or(user, |uid| uid.to_string());
+    store.close().unwrap();
+    let expected = [
+        "archive dataset:{run=a}".to_owned(),
+        "archive dataset:{run=b}".to_owned(),
+        "archive dataset:{run=c}".to_owned(),
+        "archive dataset:{run=d}".to_owned(),
+        format!("commit transaction:{}", ids[0]),
+        format!("abort transaction:{}", ids[1]),
+        "wipe request:run=a/b,variable=t".to_owned(),
+        "delete dataset:{run=c}".to_owned(),
+    ];
+    for round in 0..3 {
+        let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
+        let options = AuditOptions { user: Some(user.clone()), ..AuditOptions::default() };
+        let audit = store.graph().audit(&options, &Session::default()).unwrap();
+        let rows: Vec<String> =
+            audit.rows.iter().map(|row| format!("{} {}", row.action, row.object)).collect();
+        assert_eq!(rows[..expected.len()], expected, "{round}");
+        assert!(
+            rows.len() == expected.len() + 1 && rows[expected.len()].starts_with("wipe store:"),
+            "{rows:?}"
+        );
+        assert!(audit.rows.iter().all(|row| row.execution.to_string().starts_with("commit:")));
+        assert!(audit.rows.iter().all(|row| row.time > 1_700_000_000 * SECOND as i64), "{:#?}", audit.rows);
+        let at_once = CompactOptions { grace: std::time::Duration::ZERO, ..CompactOptions::default() };
+        store.compact(&at_once).unwrap();
+        store.close().unwrap();
+    }
 }
 
 /// Damages the index of one of three commits: its two meta parts, or the bytes between.

@@ -100,6 +100,11 @@ impl UserState {
         self.epochs.push(Epoch { order, kinds: decision.kinds, covers });
     }
 
+    /// All decisions on it, also those that change nothing, in their order.
+    pub fn decisions(&self) -> impl Iterator<Item = (Order, &Decided)> {
+        self.all.iter().map(|(order, decided)| (*order, &**decided))
+    }
+
     /// Whether nothing of the transaction ever becomes visible.
     pub fn aborted(&self) -> bool {
         self.aborted
