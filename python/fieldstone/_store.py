@@ -32,8 +32,10 @@ from ._native import (
     _exports_grib,
     _items,
     _list_since,
+    _locks,
     _purge,
     _Query,
+    _set_lock,
     _Store,
     _transaction,
     _wipe,
@@ -46,7 +48,16 @@ from ._terms import Terms
 from ._transaction import Transaction
 from ._values import datetime_ns, plain
 from .errors import Error, Invalid
-from .reports import CompactReport, DeleteReport, ExportReport, PurgeReport, RebuildReport, Stats, WipeReport
+from .reports import (
+    CompactReport,
+    DatasetLock,
+    DeleteReport,
+    ExportReport,
+    PurgeReport,
+    RebuildReport,
+    Stats,
+    WipeReport,
+)
 
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
@@ -305,6 +316,28 @@ class Store(_Store):
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")
+
+    def lock(self, request: _Request, what: Literal["archive", "list", "retrieve", "wipe"]) -> int:
+        """Forbids calls of one kind in the datasets that a request selects, durably and for everybody, until
+        `unlock`. Returns how many datasets there are.
+
+        "archive" refuses archives, pieces of fields and removals, at the call; a program that has not seen
+        the lock yet gets Denied at its flush. "list" refuses lists and axes, "retrieve" reads of fields; with
+        ``strict=False`` a retrieve passes the datasets. "wipe" refuses wipes and purges.
+
+        Raises Invalid for a keyword below the first level of keys, NotFound if no dataset is selected, Denied
+        for datasets of other users, for a store opened for reading, and for a store of format 1.
+        """
+        return _set_lock(self, request, what, True)
+
+    def unlock(self, request: _Request, what: Literal["archive", "list", "retrieve", "wipe"]) -> int:
+        """Ends locks of one kind on the datasets that a request selects. Returns how many were locked. Raises
+        what `lock` raises, but for NotFound."""
+        return _set_lock(self, request, what, False)
+
+    def locks(self) -> list[DatasetLock]:
+        """The locks in force, by dataset."""
+        return _locks(self)
 
     def wipe(
         self,

@@ -49,6 +49,18 @@ class AcceptanceReport:
     why: str
 
 
+@dataclass(frozen=True)
+class DatasetLock:
+    """A lock in force: the dataset, as the request that selects it; the calls that it forbids ("archive",
+    "list", "retrieve" or "wipe"); the user who set it, and when.
+    """
+
+    dataset: str
+    what: str
+    by: str
+    since: datetime
+
+
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
     """Report of ``store.verify``: fields, bytes and files read, damage, notes, and accepted losses, which do

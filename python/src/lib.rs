@@ -35,6 +35,7 @@ mod ingest;
 mod interrupt;
 mod keys;
 mod listing;
+mod locks;
 mod log;
 mod news;
 mod opening;
@@ -118,6 +119,8 @@ mod native {
     use super::keys::Key;
     #[pymodule_export]
     use super::listing::{Entry, PyListing, list_since};
+    #[pymodule_export]
+    use super::locks::{locks, set_lock};
     #[pymodule_export]
     use super::opening::open;
     #[pymodule_export]

@@ -2,8 +2,8 @@
 
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
-    ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, IngestReport, LeftLog, PurgeReport,
-    Stats, Status, VerifyReport, WipeReport,
+    ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, DatasetLock, IngestReport, LeftLog,
+    PurgeReport, Stats, Status, VerifyReport, WipeReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -117,6 +117,12 @@ fn left_logs(py: Python<'_>, left: Vec<LeftLog>) -> PyResult<Bound<'_, PyTuple>>
         .into_iter()
         .map(|log| report!(py, "LeftLog", { file: log.file, why: log.why, accepted: log.accepted }));
     PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// A lock on a dataset.
+pub fn lock(py: Python<'_>, lock: DatasetLock) -> PyResult<Bound<'_, PyAny>> {
+    let (what, since) = (lock.what.name(), time_object(py, lock.since)?);
+    report!(py, "DatasetLock", { dataset: lock.dataset, what: what, by: lock.by, since: since })
 }
 
 /// The counts of a wipe.

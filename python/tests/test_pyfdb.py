@@ -295,8 +295,18 @@ def test_stats_count_whole_indexes(both):
 def test_control(ours):
     found = list(ours.control(DATASET, ControlAction.ENABLE, [ControlIdentifier.WIPE]))
     assert found == list(ours.status(DATASET)) and len(found) == 1
-    with pytest.raises(fst.Invalid, match="no locks"):
-        ours.control(DATASET, ControlAction.DISABLE, [ControlIdentifier.WIPE])
+    with pytest.raises(fst.Invalid, match="UNIQUEROOT"):
+        ours.control(DATASET, ControlAction.DISABLE, [ControlIdentifier.UNIQUEROOT])
+    disabled = [ControlIdentifier.WIPE, ControlIdentifier.RETRIEVE]
+    (element,) = ours.control(DATASET, ControlAction.DISABLE, disabled)
+    assert element.controlIdentifiers() == [ControlIdentifier.RETRIEVE, ControlIdentifier.WIPE]
+    assert [e.controlIdentifiers() for e in ours.status(DATASET)] == [element.controlIdentifiers()]
+    with pytest.raises(fst.Denied, match="locked"):
+        ours.retrieve(ONE).readall()
+    assert len(list(ours.list(DATASET))) > 0
+    (element,) = ours.control(DATASET, ControlAction.ENABLE, disabled)
+    assert element.controlIdentifiers() == []
+    assert ours.retrieve(ONE).readall()
 
 
 @pytest.mark.parametrize("more", [{}, {"writable": False}, {"visitable": False}], ids=str)

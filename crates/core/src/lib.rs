@@ -20,6 +20,7 @@ pub mod id;
 pub mod if_exists;
 pub mod key;
 pub mod kinds;
+pub mod lock_kind;
 pub mod nearest;
 pub mod packing;
 pub mod planted;

@@ -35,9 +35,9 @@ use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
-    AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldStore, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
-    TransactionState, WipeReport, Wiping,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldStore, IfExists,
+    KeyEntry, ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, Session,
+    StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
 use fieldstone_catalog::access::CatalogAccess;
@@ -132,6 +132,10 @@ pub trait BackendAdmin {
 
     /// See [`Store::wipe`](crate::Store::wipe).
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport>;
+    /// Sets a lock on datasets, or ends it. See [`Store::lock`](crate::Store::lock).
+    fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64>;
+    /// The locks in force, by dataset.
+    fn locks(&self) -> Result<Vec<DatasetLock>>;
 
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;

@@ -30,9 +30,9 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::encode_key;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
-    TransactionState, WipeReport, Wiping,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, IfExists,
+    KeyEntry, ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, Session,
+    StoreSettings, TransactionState, WipeReport, Wiping,
 };
 use fieldstone_store::frontends::FilterStore;
 
@@ -149,6 +149,14 @@ impl BackendAdmin for FilterStore<dyn Backend> {
             false => what.requests.iter().map(|request| self.shown(request)).collect(),
         };
         self.beneath().purge(&Purging { requests, ..what.clone() }, each)
+    }
+
+    fn set_lock(&self, _request: &Request, _how: &Locking) -> Result<u64> {
+        Err(self.refused("locks"))
+    }
+
+    fn locks(&self) -> Result<Vec<DatasetLock>> {
+        self.beneath().locks()
     }
 
     /// Wipes within the filter alone: one of single fields lets nothing be wiped.

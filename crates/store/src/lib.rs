@@ -13,6 +13,7 @@
 //! * `read`: from a request to entries, from entries to checked bytes;
 //! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
+//!   `locks`: what nobody may do in a dataset;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
@@ -27,6 +28,7 @@ mod existing;
 pub mod field;
 pub mod frontends;
 pub mod local;
+mod locks;
 mod purge;
 mod read;
 mod report;

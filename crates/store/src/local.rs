@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fieldstone_core::env::Clock;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::schema::{Schema, Selection};
@@ -175,6 +176,16 @@ impl LocalStore {
         crate::wipe::wipe(&self.journal, request, how)
     }
 
+    /// Sets a lock on datasets, or ends it; see the facade's `Store::lock`.
+    pub fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64> {
+        crate::locks::set_lock(&self.journal, request, how)
+    }
+
+    /// The locks in force, by dataset.
+    pub fn locks(&self) -> Result<Vec<DatasetLock>> {
+        crate::locks::locks(&self.journal)
+    }
+
     /// The transactions that somebody decided about, or flushed into.
     pub fn transactions(&self) -> Result<Vec<TransactionState>> {
         Ok(read::transactions(&*self.journal.looks().snapshot()?))
@@ -221,7 +232,8 @@ impl LocalStore {
     }
 
     fn named(&self, listing: read::ListStream) -> read::ListStream {
-        listing.named_by(&self.journal.env().identity).on(self.journal.files())
+        let identity = &self.journal.env().identity;
+        listing.named_by(identity).heeding_locks(identity).on(self.journal.files())
     }
 
     fn last(&self) -> MutexGuard<'_, Option<LastField>> {
@@ -507,7 +519,7 @@ impl FieldAccess for LocalStore {
             selection,
             options.strict,
             &options.session,
-            self.clock(),
+            self.journal.env(),
         )
     }
 
@@ -516,6 +528,8 @@ impl FieldAccess for LocalStore {
         if let Ok(key) = &exact {
             let snapshot = self.journal.looks().snapshot()?;
             let key = encode_key(key);
+            let level = &key.bytes[..key.ends[0]];
+            self.journal.datasets().check_unlocked(LockKind::Retrieve, level, &snapshot)?;
             if let Some(loss) = snapshot.loss(&key.bytes[..key.ends[0]]) {
                 return Err(loss.error());
             }
@@ -562,6 +576,7 @@ impl FieldAccess for LocalStore {
             self.select(request)?,
             options.session.transaction(),
             self.limits(&options.session),
+            &self.journal.env().identity,
         )
     }
 

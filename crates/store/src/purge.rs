@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::{Code, Result};
@@ -85,15 +86,16 @@ impl LocalStore {
         what.requests.iter().map(|request| schema.select_at(request, now)).collect()
     }
 
-    /// Denied where a request selects another user's dataset.
+    /// Denied where a request selects another user's dataset, or one where a lock forbids it.
     fn check_owners(&self, snapshot: &Arc<Snapshot>, selection: &Selection, what: &Purging) -> Result<()> {
-        if matches!(snapshot.owners, Owners::One(_)) {
+        if matches!(snapshot.owners, Owners::One(_)) && snapshot.locks.is_empty() {
             return Ok(());
         }
         let mut scan = Scan::new(snapshot.clone(), selection.clone(), None)?.with_removed(true).lenient(true);
         while let Some(versions) = scan.next_key()? {
             let dataset = &versions.key[..level_ends(&versions.key)?[0]];
-            self.journal().datasets().check(dataset.to_vec(), &what.session)?;
+            self.journal().datasets().check_owned(dataset.to_vec(), &what.session)?;
+            self.journal().datasets().check_unlocked(LockKind::Wipe, dataset, snapshot)?;
             scan.skip_prefix(dataset)?;
         }
         Ok(())

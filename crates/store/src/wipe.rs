@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fieldstone_core::key::{FieldKey, KeyValue, LEVELS, Names};
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::schema::{Constraint, Schema, Selection};
 use fieldstone_core::{Code, Error, Result};
@@ -39,6 +40,7 @@ pub fn wipe(journal: &Journal, request: &Request, how: &Wiping) -> Result<WipeRe
     while let Some(versions) = scan.next_key()? {
         if let Some(dataset) = found.add(scan.snapshot(), &versions)? {
             journal.ranges().check_may(&dataset, &snapshot, "wipe", &how.session)?;
+            journal.datasets().check_unlocked(LockKind::Wipe, &dataset, &snapshot)?;
         }
     }
     let (fields, nbytes) = (found.fields, found.nbytes);

@@ -10,6 +10,7 @@ use fieldstone_core::compression::Compression;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Scalar, Summary, Uncovered};
 use fieldstone_core::key::{FieldKey, KeyValue, Level, Names};
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::request::{Item, Request, Values, Wanted};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::value::{Test, Value, ValueType};
@@ -154,6 +155,7 @@ wire_enum! {
     Compression { 0 None, 1 Zstd(level) }
     Scalar { 0 Int(number), 1 UInt(number), 2 Float(number) }
     IfExists { 0 New, 1 Error }
+    LockKind { 0 Archive, 1 List, 2 Retrieve, 3 Wipe }
     ValueType {
         1 Bool, 2 Int, 3 UInt, 4 Float, 5 Text, 6 Bytes, 7 DateTime, 8 IntRange, 9 FloatRange, 10 Array, 11 Json,
     }

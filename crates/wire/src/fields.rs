@@ -10,11 +10,11 @@ use fieldstone_format::entry::EntryId;
 use fieldstone_store::Outline;
 use fieldstone_store::api::{
     AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, CompactProgress,
-    CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState,
-    FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, PurgeProgress, PurgeReport, Purging,
-    ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem,
-    StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WipeReport,
-    Wiping, WriterStatus,
+    CompactReport, Compaction, Damage, DatasetLock, ExternalContent, ExternalSpec, Extremes, FieldLocation,
+    FileState, FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, Locking, PlaceFile, PurgeProgress,
+    PurgeReport, Purging, ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow, Status,
+    StatusProblem, StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport,
+    WipeReport, Wiping, WriterStatus,
 };
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -282,5 +282,7 @@ wire_struct! {
     PurgeProgress { keys, nbytes }
     PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
     Wiping { older_than, doit, all, session }
+    Locking { what, locks, session }
+    DatasetLock { dataset, what, by, since }
     WipeReport { fields, nbytes, foreign, done }
 }

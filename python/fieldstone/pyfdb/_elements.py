@@ -6,7 +6,7 @@ Only the calls of :class:`~fieldstone.pyfdb.FDB` make them.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum, auto
 from typing import Any
 
@@ -209,12 +209,15 @@ class PurgeElement:
 
 
 class StatusElement:
-    """A dataset, with its forbidden actions: none, because a store has no locks."""
+    """A dataset, with its forbidden actions."""
 
-    def __init__(self, key: Any, url: str = "", *, mark: object = None) -> None:
+    def __init__(
+        self, key: Any, url: str = "", forbidden: Iterable[ControlIdentifier] = (), *, mark: object = None
+    ) -> None:
         _made_here(mark, type(self).__name__)
         self._key = {keyword: [value] for keyword, value in key.items()}
         self._location = URI(f"{url}#{':'.join(key.values())}")
+        self._forbidden = list(forbidden)
 
     def location(self) -> URI:
         """The store and its dataset."""
@@ -222,7 +225,7 @@ class StatusElement:
 
     def controlIdentifiers(self) -> list[ControlIdentifier]:
         """The forbidden actions."""
-        return []
+        return list(self._forbidden)
 
     def key(self) -> dict[str, list[str]]:
         """The dataset's keywords."""

@@ -10,10 +10,10 @@ Example::
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import fieldstone
 from fieldstone.errors import NotFound
@@ -45,6 +45,19 @@ from fieldstone.pyfdb._types import (
 
 if TYPE_CHECKING:
     from fieldstone._store import Store
+
+
+_LOCKS: dict[ControlIdentifier, Literal["archive", "list", "retrieve", "wipe"]] = {
+    ControlIdentifier.LIST: "list",
+    ControlIdentifier.RETRIEVE: "retrieve",
+    ControlIdentifier.ARCHIVE: "archive",
+    ControlIdentifier.WIPE: "wipe",
+}
+
+
+def _dataset(key: Mapping[str, str]) -> str:
+    """A dataset as locks name it."""
+    return ",".join(f"{keyword}={value}" for keyword, value in key.items())
 
 
 class FDB:
@@ -152,9 +165,12 @@ class FDB:
         return IndexAxis(found)
 
     def status(self, mars_selection: MarsSelection) -> Iterator[StatusElement]:
-        """The datasets of a selection."""
-        for element in self.list(mars_selection, level=1):
-            yield make(StatusElement, element.combined_key(), self._store.url)
+        """The datasets of a selection, each with its forbidden actions."""
+        elements = list(self.list(mars_selection, level=1))
+        forbidden = self._forbidden() if elements else {}
+        for element in elements:
+            key = element.combined_key()
+            yield make(StatusElement, key, self._store.url, forbidden.get(_dataset(key), ()))
 
     def stats(self, mars_selection: MarsSelection) -> Iterator[StatsElement]:
         """Counts of the indexes that a selection touches, dataset by dataset."""
@@ -236,17 +252,42 @@ class FDB:
         control_action: ControlAction,
         control_identifiers: Collection[ControlIdentifier],
     ) -> Iterator[ControlElement]:
-        """The datasets of a selection, with ENABLE: nothing is forbidden there.
+        """Forbids actions in the datasets of a selection (DISABLE), or allows them again (ENABLE), for
+        everybody and at once. The elements are these datasets, each with its forbidden actions.
 
-        DISABLE is Invalid: a store has no locks. A dataset belongs to its owner, and versions do not change.
+        A store has locks on lists, reads, archives and wipes; UNIQUEROOT is Invalid with DISABLE.
         """
-        if control_action == ControlAction.DISABLE:
+        self._check_writable("control")
+        asked = {one for flags in control_identifiers for one in ControlIdentifier if flags & one}
+        if control_action == ControlAction.DISABLE and ControlIdentifier.UNIQUEROOT in asked:
             raise user_error(
-                "a store has no locks: only its owner writes a dataset, and visible data never change",
-                "open for reading (writable: false in the configuration) to prevent writing",
+                "a store has one folder, so that UNIQUEROOT cannot be disabled",
+                "disable LIST, RETRIEVE, ARCHIVE or WIPE",
             )
-        elements = self.list(mars_selection, level=1)
-        return (make(ControlElement, element.combined_key(), self._store.url) for element in elements)
+        kinds = [kind for one, kind in _LOCKS.items() if one in asked]
+        if not self._is_there():
+            return iter(())
+        request = request_of(mars_selection)
+        with raised():
+            if control_action == ControlAction.ENABLE:
+                for kind in kinds:
+                    self._store.unlock(request, kind)
+            keys = [element.combined_key() for element in self.list(mars_selection, level=1)]
+            if control_action == ControlAction.DISABLE and keys:
+                for kind in kinds:
+                    self._store.lock(request, kind)
+            forbidden = self._forbidden()
+        url = self._store.url
+        return (make(ControlElement, key, url, forbidden.get(_dataset(key), ())) for key in keys)
+
+    def _forbidden(self) -> dict[str, list[ControlIdentifier]]:
+        """The forbidden actions of each dataset."""
+        named: dict[str, ControlIdentifier] = {kind: one for one, kind in _LOCKS.items()}
+        forbidden: dict[str, list[ControlIdentifier]] = {}
+        with raised():
+            for lock in self._store.locks():
+                forbidden.setdefault(lock.dataset, []).append(named[lock.what])
+        return {dataset: sorted(set(these)) for dataset, these in forbidden.items()}
 
     def enabled(self, control_identifier: ControlIdentifier) -> bool:
         """Whether the configuration allows an action: ``writable``, ``visitable``."""

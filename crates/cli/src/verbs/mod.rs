@@ -25,6 +25,7 @@ mod ingest;
 mod init;
 mod list;
 mod listed;
+mod lock;
 mod man;
 mod mesh;
 mod r#move;
@@ -90,6 +91,15 @@ pub enum Verb {
     Delete(delete::Arguments),
     Remove(remove::Arguments),
     Wipe(wipe::Arguments),
+    /// Lock datasets against archives, lists, reads or wipes
+    #[command(after_help = lock::LOCK)]
+    Lock(lock::Arguments),
+    /// Unlock datasets
+    #[command(after_help = lock::UNLOCK)]
+    Unlock(lock::Arguments),
+    /// List the locks on datasets
+    #[command(after_help = lock::LOCKS)]
+    Locks(lock::Listed),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
@@ -143,6 +153,9 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Delete(arguments) => delete::run(arguments, out),
         Verb::Remove(arguments) => remove::run(arguments, out),
         Verb::Wipe(arguments) => wipe::run(arguments, out),
+        Verb::Lock(arguments) => lock::run(arguments, true, out),
+        Verb::Unlock(arguments) => lock::run(arguments, false, out),
+        Verb::Locks(arguments) => lock::list(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),

@@ -321,6 +321,9 @@ codes! {
     DatasetOwned = "dataset-owned", Denied, final,
         "The dataset belongs to another user.",
         "Ask its owner, or use another dataset.";
+    DatasetLocked = "dataset-locked", Denied, final,
+        "A lock on the dataset forbids the call.",
+        "Ask whoever set the lock; its owner unlocks it.";
     StoreOwned = "store-owned", Denied, final,
         "The call changes the whole store, such as its schema, and another user owns it.",
         "Ask its owner.";

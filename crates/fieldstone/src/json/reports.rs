@@ -2,8 +2,8 @@
 
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::{
-    AcceptanceReport, CompactReport, Damage, FormatPin, Id, LeftLog, PurgeReport, Status, StatusProblem,
-    TransactionStatus, VerifyReport, WipeReport, WriterStatus,
+    AcceptanceReport, CompactReport, Damage, DatasetLock, FormatPin, Id, LeftLog, PurgeReport, Status,
+    StatusProblem, TransactionStatus, VerifyReport, WipeReport, WriterStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -128,6 +128,12 @@ pub fn accepted(report: &AcceptanceReport) -> Value {
         "time": time(report.time),
         "why": report.why,
     })
+}
+
+/// The locks in force.
+pub fn locks(locks: &[DatasetLock]) -> Value {
+    let lock = |lock: &DatasetLock| json!({"dataset": lock.dataset, "what": lock.what.name(), "by": lock.by, "since": time(lock.since)});
+    json!(locks.iter().map(lock).collect::<Vec<_>>())
 }
 
 /// The counts of a verification, and the damage that it found.

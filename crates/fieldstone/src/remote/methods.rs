@@ -75,6 +75,8 @@ macro_rules! backend_admin {
             0x0502 try upgrade(session: &Session) -> (u32, u32);
             0x0503 try pin_format(version: u32, session: &Session) -> ();
             0x0504 try wipe(request: &Request, how: &Wiping) -> WipeReport;
+            0x0505 try set_lock(request: &Request, how: &Locking) -> u64;
+            0x0506 try locks() -> Vec<DatasetLock>;
         }
     };
 }

@@ -33,7 +33,7 @@ use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, IfExists, ListEntry, ListOptions,
-    Purging, ReadOptions, RemoveOptions, RetrieveOptions, Session, StatsBy, Wiping,
+    Locking, Purging, ReadOptions, RemoveOptions, RetrieveOptions, Session, StatsBy, Wiping,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};

@@ -17,10 +17,10 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
-    CompactReport, Compaction, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry, ListOptions,
-    Listing, Pairs, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, RetrieveOptions,
-    Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec, TransactionState,
-    Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
+    CompactReport, Compaction, DatasetLock, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry,
+    ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions,
+    RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec,
+    TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};

@@ -14,9 +14,9 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, RetrieveOptions, Session,
-    StoreSettings, TransactionState, WipeReport, Wiping,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, IfExists,
+    KeyEntry, ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, RetrieveOptions,
+    Session, StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
 use super::composed::Composed;
@@ -129,6 +129,14 @@ impl BackendAdmin for Composed {
         each: &mut dyn FnMut(PurgeProgress) -> Result<()>,
     ) -> Result<PurgeReport> {
         self.fields.purge(what, each)
+    }
+
+    fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64> {
+        self.fields.set_lock(request, how)
+    }
+
+    fn locks(&self) -> Result<Vec<DatasetLock>> {
+        self.fields.locks()
     }
 
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {

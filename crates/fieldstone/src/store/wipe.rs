@@ -1,4 +1,4 @@
-//! Wipes: whole datasets and indexes vanish at once, whatever they hold.
+//! Calls about whole datasets: a wipe makes them vanish at once, whatever they hold; a lock forbids calls there until it ends.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -19,13 +19,31 @@
 //! # let _ = version;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! ```
+//! use fieldstone::prelude::*;
+//! use fieldstone::{ArchiveOptions, Code, LockKind, OpenOptions, Request, Value};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let key = [("run", "a"), ("variable", "t"), ("step", "0")];
+//! store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default())?;
+//! store.flush(None)?;
+//! let request = Request::parse("run=a")?;
+//! assert_eq!(store.lock(&request, LockKind::Archive)?, 1);
+//! let refused = store.archive(&key, Value::Bytes(b"y"), &ArchiveOptions::default());
+//! assert_eq!(refused.unwrap_err().code(), Code::DatasetLocked);
+//! assert_eq!(store.locks()?[0].dataset, "run=a");
+//! assert_eq!(store.unlock(&request, LockKind::Archive)?, 1);
+//! store.archive(&key, Value::Bytes(b"y"), &ArchiveOptions::default())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::time::SystemTime;
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_journal::Session;
-use fieldstone_store::api::{WipeReport, Wiping};
+use fieldstone_store::api::{DatasetLock, LockKind, Locking, WipeReport, Wiping};
 
 use super::Store;
 
@@ -58,6 +76,35 @@ impl Store {
             session: Session::default(),
         };
         self.backend().wipe(request, &how)
+    }
+
+    /// Forbids calls of one kind in the datasets that a request selects, durably and for everybody, until
+    /// [`unlock`](Self::unlock). Returns how many datasets there are.
+    ///
+    /// `Archive` refuses archives, pieces of fields and removals, at the call; a handle that has not seen the lock yet
+    /// refuses them at the flush. `List` refuses lists and axes, `Retrieve` reads of fields; a retrieve that is not strict
+    /// passes the datasets. `Wipe` refuses wipes and purges.
+    ///
+    /// Errors: `Invalid` for a keyword below the first level of keys; `NotFound` where no dataset is selected; `Denied` for
+    /// datasets of other users, unless you own the folder of logs or are root, for a handle that only reads, and in a store
+    /// of format 1.
+    pub fn lock(&self, request: &Request, what: LockKind) -> Result<u64> {
+        self.set_lock(request, what, true)
+    }
+
+    /// Ends locks of one kind on the datasets that a request selects. Returns how many were locked. Errors as those of
+    /// [`lock`](Self::lock), but for `NotFound`.
+    pub fn unlock(&self, request: &Request, what: LockKind) -> Result<u64> {
+        self.set_lock(request, what, false)
+    }
+
+    /// The locks in force, by dataset.
+    pub fn locks(&self) -> Result<Vec<DatasetLock>> {
+        self.backend().locks()
+    }
+
+    fn set_lock(&self, request: &Request, what: LockKind, locks: bool) -> Result<u64> {
+        self.backend().set_lock(request, &Locking { what, locks, session: Session::default() })
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
@@ -43,13 +44,31 @@ impl Datasets<'_> {
     /// another user owns it.
     pub fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
         self.looks.access.check_writable()?;
-        self.check(level.clone(), session)?;
+        self.check_owned(level.clone(), session)?;
         self.writer.lock().sessions.take_claim(session.key(), level);
         Ok(())
     }
 
-    /// Refuses the dataset with this encoded first level where someone else made it.
+    /// Refuses a write to the dataset with this encoded first level where someone else made it, or a lock forbids it.
     pub fn check(&self, level: Vec<u8>, session: &Session) -> Result<()> {
+        // A process that has seen no lock looks for one when it commits.
+        if self.looks.state.has_locks() {
+            self.check_unlocked(LockKind::Archive, &level, &*self.looks.snapshot()?)?;
+        }
+        self.check_owned(level, session)
+    }
+
+    /// Refuses what a lock forbids in the dataset with this encoded first level.
+    pub fn check_unlocked(&self, kind: LockKind, level: &[u8], snapshot: &Snapshot) -> Result<()> {
+        let identity = &self.looks.access.env().identity;
+        snapshot
+            .locks
+            .against(kind, level, snapshot)?
+            .map_or(Ok(()), |lock| Err(lock.error(level, &**identity)))
+    }
+
+    /// Refuses the dataset with this encoded first level where someone else made it.
+    pub fn check_owned(&self, level: Vec<u8>, session: &Session) -> Result<()> {
         let access = self.looks.access;
         access.check_user(session)?;
         if self.allowed.own.lock().contains(&level) {
@@ -74,6 +93,7 @@ impl Datasets<'_> {
             self.check_owner(level, snapshot, session).inspect_err(|_| {
                 self.allowed.own.lock().remove(level);
             })?;
+            self.check_unlocked(LockKind::Archive, level, snapshot)?;
         }
         let new: Vec<&Vec<u8>> = {
             let claimed = self.allowed.claimed.lock();

@@ -9,7 +9,7 @@
 //!   the writer's never. Only the end of a commit holds two, the refresher's and then the writer's.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use fieldstone_core::Result;
 use fieldstone_core::sync::Mutex;
@@ -40,6 +40,8 @@ pub struct LookState {
     asked: AtomicU64,
     /// The version of the format that the store was seen to be of; 0 before the first look.
     format: AtomicU32,
+    /// Whether the last look found a lock on a dataset, in force or ended.
+    has_locks: AtomicBool,
 }
 
 impl LookState {
@@ -50,12 +52,18 @@ impl LookState {
             refresher: Mutex::new(Refresher::new(medium, cache)),
             asked: AtomicU64::new(0),
             format: AtomicU32::new(0),
+            has_locks: AtomicBool::new(false),
         }
     }
 
     /// Keeps snapshots up to date.
     pub fn refresher(&self) -> &Mutex<Refresher> {
         &self.refresher
+    }
+
+    /// Whether the last look found a lock on a dataset, in force or ended.
+    pub fn has_locks(&self) -> bool {
+        self.has_locks.load(Ordering::Relaxed)
     }
 
     /// The snapshot of a look that begins after this call.
@@ -181,6 +189,7 @@ impl<'a> Looks<'a> {
     /// Puts in force what a snapshot says of schema, settings and format.
     pub(super) fn follow(&self, snapshot: &Snapshot) {
         self.schema.follow(snapshot);
+        self.state.has_locks.store(!snapshot.locks.is_empty(), Ordering::Relaxed);
         let asked = self.access.options().format.filter(|_| snapshot.format.is_open);
         self.state.format.store(asked.unwrap_or(snapshot.format.version), Ordering::Relaxed);
     }

@@ -1,9 +1,12 @@
 //! Ranges of the store: what its owners say of many entries at once (takeovers.md, 6.2).
 
+use std::sync::Arc;
+
+use fieldstone_core::key::{KeyValue, Level};
 use fieldstone_core::{Code, Result};
 use fieldstone_format::keys::level_text;
 use fieldstone_format::schema_extension;
-use fieldstone_format::store_record::{self, Range, RangeAction, Selection, StoreRecord};
+use fieldstone_format::store_record::{self, Range, RangeAction, Selection, SelectionItem, StoreRecord};
 
 use super::commit::Committer;
 use crate::session::Session;
@@ -43,13 +46,30 @@ impl Ranges<'_> {
         age: Option<i64>,
         session: &Session,
     ) -> Result<()> {
-        let looks = self.committer.looks();
         let version = shown.version().to_record();
-        let record = |selection| {
-            let range = Range { action: RangeAction::Wipe, selection, version: version.clone(), age };
-            store_record::encode(&StoreRecord::Range(range))
+        let range = |selection| Range { action: RangeAction::Wipe, selection, version: version.clone(), age };
+        self.put(selections.into_iter().map(range), session)
+    }
+
+    /// Sets locks on whole datasets, or ends them, durably: each dataset by its first level, with the bits of the lock.
+    pub fn lock(&self, datasets: &[(Level, u8)], locks: bool, session: &Session) -> Result<()> {
+        let range = |(level, what): &(Level, u8)| {
+            let item = |(keyword, value): (&Arc<str>, &KeyValue)| SelectionItem {
+                level: 0,
+                keyword: keyword.clone(),
+                values: vec![value.clone()],
+            };
+            let lock = RangeAction::Lock(*what);
+            let action = if locks { lock } else { RangeAction::End(Box::new(lock)) };
+            let items = level.names.iter().zip(&level.values).map(item).collect();
+            Range { action, selection: Selection { items }, version: Vec::new(), age: None }
         };
-        let records = selections.into_iter().map(record).collect();
+        self.put(datasets.iter().map(range), session)
+    }
+
+    fn put(&self, ranges: impl Iterator<Item = Range>, session: &Session) -> Result<()> {
+        let looks = self.committer.looks();
+        let records = ranges.map(|range| store_record::encode(&StoreRecord::Range(range))).collect();
         let (horizon, _) = looks.horizon()?;
         // It does not belong to a transaction: everybody sees the entries that the version shows.
         self.committer.decide(schema_extension::flag(), records, horizon, &session.within(None))?;

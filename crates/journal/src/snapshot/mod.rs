@@ -10,6 +10,7 @@ mod chain;
 mod forgotten;
 mod format;
 mod holds;
+mod locks;
 mod owners;
 mod refresh;
 mod snapshot_log;
@@ -36,6 +37,7 @@ use chain::Layers;
 pub use forgotten::may_be_below_a_floor;
 pub use format::{Pin, StoreFormat};
 pub use holds::{StoreHold, newest_holds};
+pub use locks::{Lock, Locks};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
 pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting};
@@ -70,6 +72,8 @@ pub struct Snapshot {
     pub accepted: Arc<Accepted>,
     /// Wipes that hide entries.
     pub wipes: Arc<Wipes>,
+    /// Locks on datasets, those that ended among them.
+    pub locks: Arc<Locks>,
     /// Since when the attempt of each log is there.
     attempts: Attempts,
     /// Users who own datasets.
@@ -99,6 +103,7 @@ impl Snapshot {
             format: StoreFormat::NEW,
             accepted: Arc::default(),
             wipes: Arc::default(),
+            locks: Arc::default(),
             attempts: Attempts::default(),
             owners: Owners::One(None),
             folder_owner: None,
@@ -136,6 +141,7 @@ impl Snapshot {
         let settings = known.cloned().unwrap_or_else(|| settings.into());
         let attempts = Attempts::of(&logs, &taken);
         let ranges = logs.iter().flat_map(|log| &log.ranges).chain(&taken.ranges).cloned();
+        let locks = Locks::of(ranges.clone(), before.map(|before| &before.locks));
         let wipes = Wipes::of(ranges, taken.takeovers(), before.map(|before| &before.wipes));
         // A caller that knows these already sees that without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
@@ -149,6 +155,7 @@ impl Snapshot {
             settings,
             format,
             wipes,
+            locks,
             attempts,
             owners,
             folder_owner,
@@ -468,7 +475,9 @@ impl Snapshot {
             }
         }
         let taken = Arc::new(TakeoverContent::at(self.taken.takeovers().clone(), version)?);
-        Ok(Snapshot { problems: self.problems.clone(), ..refresher.snapshot_of(logs, taken)? })
+        // Locks are of now, whatever the version.
+        let (problems, locks) = (self.problems.clone(), self.locks.clone());
+        Ok(Snapshot { problems, locks, ..refresher.snapshot_of(logs, taken)? })
     }
 }
 

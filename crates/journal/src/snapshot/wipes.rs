@@ -30,7 +30,7 @@ use crate::medium::clock_stamp;
 use crate::takeover::{Takeover, Takeovers};
 
 /// The user who may do anything.
-const ROOT: u32 = 0;
+pub(super) const ROOT: u32 = 0;
 /// Levels that the selection of a wipe may speak of.
 const LEVELS_WIPED: usize = 2;
 
@@ -63,7 +63,7 @@ pub enum Wiped {
 }
 
 /// A keyword of a selection, and the encoded values that it may have, ascending.
-type Item = (usize, Arc<str>, Vec<Box<[u8]>>);
+pub(super) type Item = (usize, Arc<str>, Vec<Box<[u8]>>);
 
 /// The state of a transaction as it is, and as a version has it.
 type NowAndThen = (Arc<UserState>, Arc<UserState>);
@@ -96,16 +96,6 @@ impl Wipe {
     /// The first levels of keys that its selection speaks of: keys that share them are hidden alike.
     pub fn levels(&self) -> usize {
         self.items.iter().map(|(level, ..)| level + 1).max().unwrap_or(0)
-    }
-
-    /// Whether it selects keys with these keywords and values, level by level.
-    fn selects(&self, levels: &[LevelValues<'_>]) -> bool {
-        let absent = absent();
-        self.items.iter().all(|(level, keyword, values)| {
-            let found = levels.get(*level).and_then(|level| level.iter().find(|(name, _)| name == keyword));
-            let value = found.map_or(&absent[..], |(_, value)| value);
-            values.binary_search_by(|known| (**known).cmp(value)).is_ok()
-        })
     }
 
     /// Whether the version of a later one holds all that its own does, as far as names tell.
@@ -206,10 +196,20 @@ impl Wipe {
 }
 
 /// Keywords of a level, each with its encoded value.
-type LevelValues<'a> = Vec<(Arc<str>, &'a [u8])>;
+pub(super) type LevelValues<'a> = Vec<(Arc<str>, &'a [u8])>;
+
+/// Whether items select keys with these keywords and values, level by level.
+pub(super) fn selects(items: &[Item], levels: &[LevelValues<'_>]) -> bool {
+    let absent = absent();
+    items.iter().all(|(level, keyword, values)| {
+        let found = levels.get(*level).and_then(|level| level.iter().find(|(name, _)| name == keyword));
+        let value = found.map_or(&absent[..], |(_, value)| value);
+        values.binary_search_by(|known| (**known).cmp(value)).is_ok()
+    })
+}
 
 /// The first levels of a key.
-fn level_values(key: &[u8]) -> Result<Vec<LevelValues<'_>>> {
+pub(super) fn level_values(key: &[u8]) -> Result<Vec<LevelValues<'_>>> {
     let (mut rest, mut levels) = (key, Vec::with_capacity(LEVELS_WIPED));
     while levels.len() < LEVELS_WIPED && !rest.is_empty() {
         let names = decode_names(&mut rest)?;
@@ -222,7 +222,7 @@ fn level_values(key: &[u8]) -> Result<Vec<LevelValues<'_>>> {
     Ok(levels)
 }
 
-fn items(selection: &Selection) -> Vec<Item> {
+pub(super) fn items(selection: &Selection) -> Vec<Item> {
     let encoded = |value: &KeyValue| {
         let mut bytes = Vec::new();
         encode_value(value, &mut bytes);
@@ -400,7 +400,7 @@ impl Wipes {
                 None => Some(&known.absent),
             };
             let selects = |index: &&usize| {
-                self.all[**index].levels() <= levels.len() && self.all[**index].selects(&levels)
+                self.all[**index].levels() <= levels.len() && selects(&self.all[**index].items, &levels)
             };
             found.extend(candidates.into_iter().flatten().filter(selects));
         }

@@ -44,6 +44,7 @@ mod compaction;
 mod fields;
 mod lanes;
 mod listing;
+mod locking;
 mod options;
 mod purging;
 mod reports;
@@ -64,8 +65,10 @@ pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;
 pub use compaction::{CompactProgress, CompactReport, Compaction, LeftLog};
 pub use fields::FieldAccess;
+pub use fieldstone_core::lock_kind::LockKind;
 pub use lanes::{KeyEntry, StoreSettings, TransactionState, VersionOrder};
 pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
+pub use locking::{DatasetLock, Locking};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use purging::{PurgeProgress, PurgeReport, Purging};
 pub use reports::{

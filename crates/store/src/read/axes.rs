@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::env::Identity;
 use fieldstone_core::key::{KeyValue, LEVELS, Level};
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::keys::KeyDecoder;
@@ -19,17 +21,20 @@ use super::scan::Scan;
 use crate::snapshot::{Owners, Snapshot};
 
 /// Keywords in the order of levels, with their values in typed order; a keyword that is absent from
-/// every field is left out. Of a keyword that a key has at several levels the deepest counts.
+/// every field is left out. Of a keyword that a key has at several levels the deepest counts. Denied where a lock forbids lists.
 pub fn axes(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
     own: Option<Id>,
     limits: Limits,
+    identity: &Arc<dyn Identity>,
 ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
     let mut axes = Axes::default();
-    if !(selection.is_unconstrained() && from_segments(snapshot, &selection, &limits, &mut axes)?) {
+    let is_everything = selection.is_unconstrained() && snapshot.locks.is_empty();
+    if !(is_everything && from_segments(snapshot, &selection, &limits, &mut axes)?) {
         axes = Axes::default();
         let mut scan = Scan::new(snapshot.clone(), selection, own)?.within(limits);
+        scan = scan.heeding(LockKind::List, true, identity);
         let mut decoder = KeyDecoder::new();
         let mut last: [Option<Arc<Level>>; LEVELS] = [const { None }; LEVELS];
         while let Some(versions) = scan.next_key()? {

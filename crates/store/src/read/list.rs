@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Identity;
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
@@ -128,6 +129,12 @@ impl ListStream {
     /// The same, of fields alone with a part that came by one of these commits: log and sequence.
     pub fn of_commits(mut self, commits: HashSet<(Id, u64)>) -> ListStream {
         self.only = Some(commits);
+        self
+    }
+
+    /// The same, which is Denied where a lock forbids lists.
+    pub fn heeding_locks(mut self, identity: &Arc<dyn Identity>) -> ListStream {
+        self.scan = self.scan.heeding(LockKind::List, true, identity);
         self
     }
 

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::env::Clock;
+use fieldstone_core::env::{Env, Identity};
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::schema::{Keys, Selection};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
@@ -78,10 +79,11 @@ pub fn retrieve(
     selection: Selection,
     strict: bool,
     session: &Session,
-    clock: &Arc<dyn Clock>,
+    env: &Env,
 ) -> Result<Fields> {
     let own = session.transaction();
-    let (ranks, located) = locate(snapshot, &selection, own, strict, session.limits(clock))?;
+    let sought = LocatedFields { strict, identity: Some(env.identity.clone()), ..LocatedFields::default() };
+    let (ranks, located) = locate(snapshot, &selection, own, sought, session.limits(&env.clock))?;
     let plan = Plan {
         files: files.clone(),
         snapshot: snapshot.clone(),
@@ -104,13 +106,12 @@ fn locate(
     snapshot: &Arc<Snapshot>,
     selection: &Selection,
     own: Option<Id>,
-    strict: bool,
+    mut located: LocatedFields,
     limits: Limits,
 ) -> Result<(Vec<u64>, Located)> {
     let Some(combinations) = selection.count_listed() else {
         return Err(Code::RequestTooBroad.error("the request names more combinations than can be counted"));
     };
-    let mut located = LocatedFields { strict, ..LocatedFields::default() };
     match selection.keys() {
         Some(keys) if keys.exact() && combinations <= LOOKUPS_MAX => {
             located.look_up(snapshot, selection, keys, own)?;
@@ -132,6 +133,8 @@ fn locate(
 struct LocatedFields {
     /// Whether a field that lacks something is an error.
     strict: bool,
+    /// Names users where locks count.
+    identity: Option<Arc<dyn Identity>>,
     /// Place in request order and entry of each, or an index into `complex` where the entry says `u32::MAX`.
     ranked: Vec<(u64, Ref)>,
     /// See [`Located::complex`].
@@ -151,6 +154,9 @@ impl LocatedFields {
         for key in keys {
             let key = encode_key(&key).bytes;
             let Some(rank) = matcher.rank(&key, &mut positions)? else { continue };
+            if !snapshot.locks.is_empty() && self.is_locked(snapshot, &key)? {
+                continue;
+            }
             if let Some(loss) = snapshot.loss(&key[..level_ends(&key)?[0]]).filter(|_| self.strict) {
                 return Err(loss.error());
             }
@@ -159,6 +165,16 @@ impl LocatedFields {
             }
         }
         Ok(())
+    }
+
+    /// Whether a lock keeps a field from readers; Denied where that is an error.
+    fn is_locked(&self, snapshot: &Snapshot, key: &[u8]) -> Result<bool> {
+        let Some(identity) = &self.identity else { return Ok(false) };
+        let level = &key[..level_ends(key)?[0]];
+        match snapshot.locks.against(LockKind::Retrieve, level, snapshot)? {
+            Some(lock) if self.strict => Err(lock.error(level, &**identity)),
+            found => Ok(found.is_some()),
+        }
     }
 
     /// Walks the index.
@@ -172,6 +188,9 @@ impl LocatedFields {
         let mut positions = Vec::new();
         let mut scan =
             Scan::new(snapshot.clone(), selection.clone(), own)?.lenient(!self.strict).within(limits);
+        if let Some(identity) = &self.identity {
+            scan = scan.heeding(LockKind::Retrieve, self.strict, identity);
+        }
         while let Some(versions) = scan.next_key()? {
             let rank = scan.matcher().rank(&versions.key, &mut positions)?.unwrap_or(0);
             self.add(rank, &versions)?;
@@ -238,7 +257,9 @@ impl Plan {
             return Ok(Some(known.clone()));
         }
         let Some(snapshot) = self.files.again(&before.snapshot)? else { return Ok(None) };
-        let (ranks, now) = locate(&snapshot, &self.selection, self.own, !self.lenient, Limits::default())?;
+        // A lock that somebody has set meanwhile leaves what was found before.
+        let sought = LocatedFields { strict: !self.lenient, ..LocatedFields::default() };
+        let (ranks, now) = locate(&snapshot, &self.selection, self.own, sought, Limits::default())?;
         if ranks != self.ranks || now.refs.len() != self.count {
             return match is_purged(&snapshot, &self.selection)? {
                 true => Err(purged("some of the fields")),

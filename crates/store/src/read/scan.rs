@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use fieldstone_core::env::Identity;
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::schema::Selection;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
@@ -38,6 +40,18 @@ pub struct Scan {
     /// All keys before this one were given or passed.
     done: Vec<u8>,
     wiped: WipedPrefix,
+    heeded: Option<Heeded>,
+}
+
+/// The locks that a walk heeds.
+#[derive(Debug)]
+struct Heeded {
+    kind: LockKind,
+    /// Whether a locked dataset is an error; otherwise the walk passes it.
+    strict: bool,
+    identity: Arc<dyn Identity>,
+    /// The first level of the dataset that the walk is at, which is not locked.
+    free: Vec<u8>,
 }
 
 /// The wipes that select the keys with the first two levels that the walk is at.
@@ -109,7 +123,14 @@ impl Scan {
             files: None,
             done: Vec::new(),
             wiped: WipedPrefix::default(),
+            heeded: None,
         })
+    }
+
+    /// The same walk, which heeds locks: a dataset where one forbids this is Denied, or passed.
+    pub fn heeding(mut self, kind: LockKind, strict: bool, identity: &Arc<dyn Identity>) -> Scan {
+        self.heeded = Some(Heeded { kind, strict, identity: identity.clone(), free: Vec::new() });
+        self
     }
 
     /// The same walk, within the limits of a session.
@@ -206,6 +227,9 @@ impl Scan {
                     continue;
                 }
             }
+            if !self.snapshot.locks.is_empty() && self.pass_locked()? {
+                continue;
+            }
             if !self.snapshot.wipes.is_empty() && self.pass_wiped()? {
                 continue;
             }
@@ -270,6 +294,27 @@ impl Scan {
         let more = self.heap.first_mut().map_or(Ok(false), |first| first.seek(&target))?;
         self.restore_heap(more);
         Ok(true)
+    }
+
+    /// Passes the dataset of the first cursor, if a lock forbids it.
+    fn pass_locked(&mut self) -> Result<bool> {
+        let (Some(first), Some(heeded)) = (self.heap.first(), &mut self.heeded) else { return Ok(false) };
+        let key = first.key();
+        if !heeded.free.is_empty() && key.starts_with(&heeded.free) {
+            return Ok(false);
+        }
+        let level = key[..level_ends(key)?[0]].to_vec();
+        match self.snapshot.locks.against(heeded.kind, &level, &self.snapshot)? {
+            None => {
+                heeded.free = level;
+                Ok(false)
+            }
+            Some(lock) if heeded.strict => Err(lock.error(&level, &*heeded.identity)),
+            Some(_) => {
+                self.skip_prefix(&level)?;
+                Ok(true)
+            }
+        }
     }
 
     /// Moves every cursor to `target` or behind it.

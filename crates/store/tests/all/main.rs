@@ -29,6 +29,7 @@ mod group;
 mod half_mounted;
 mod kept;
 mod large;
+mod locks;
 mod losses;
 mod model;
 mod moved;
