@@ -23,8 +23,8 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{
-    CompactProgress, CompactReport, Compaction, Extremes, LeftLog, ListEntry, PlaceFile, PurgeProgress,
-    PurgeReport, Purging, WipeReport, Wiping,
+    CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, LeftLog, ListEntry, LockKind, Locking,
+    PlaceFile, PurgeProgress, PurgeReport, Purging, WipeReport, Wiping,
 };
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
@@ -143,6 +143,14 @@ fn a_wipe_and_its_report() {
         crosses(&Wiping { older_than, doit: true, all: false, session: session.clone() });
     }
     crosses(&WipeReport { fields: 3, nbytes: u64::MAX, foreign: vec!["stray.txt".into()], done: true });
+}
+
+#[test]
+fn a_lock_and_how_it_is_set() {
+    for what in LockKind::ALL {
+        crosses(&Locking { what, locks: true, session: Session::new(SessionId::of(7)) });
+        crosses(&DatasetLock { dataset: "run=a".into(), what, by: "alice".into(), since: i64::MIN });
+    }
 }
 
 #[test]

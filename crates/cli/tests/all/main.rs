@@ -14,6 +14,7 @@ mod harness;
 mod inspect;
 mod layout;
 mod lineage;
+mod locks;
 mod operations;
 mod purge;
 mod real_files;
