@@ -12,7 +12,7 @@
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
 //! * `read`: from a request to entries, from entries to checked bytes;
 //! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
-//!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
+//!   `compact`: taking over ended logs; `erase`: making hidden content unreadable; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
@@ -23,6 +23,7 @@ pub mod api;
 mod compact;
 pub mod conformance;
 mod encode;
+pub mod erase;
 mod existing;
 pub mod field;
 pub mod frontends;

@@ -514,7 +514,7 @@ impl FieldAccess for LocalStore {
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
         let exact = self.journal.schema().make(|schema| schema.resolve(key));
         if let Ok(key) = &exact {
-            let snapshot = self.journal.looks().snapshot()?;
+            let mut snapshot = self.journal.looks().snapshot()?;
             let key = encode_key(key);
             if let Some(loss) = snapshot.loss(&key.bytes[..key.ends[0]]) {
                 return Err(loss.error());
@@ -528,7 +528,8 @@ impl FieldAccess for LocalStore {
             if let Some(last) = self.last().as_ref().filter(same) {
                 return Ok(last.field.clone());
             }
-            if let Some(versions) = read::lookup(&snapshot, &key, options.session.transaction())? {
+            let (files, own) = (self.journal.files(), options.session.transaction());
+            if let Some(versions) = read::lookup_moved(files, &mut snapshot, &key, own)? {
                 versions.array()?;
                 let many = versions.live > LAST_MIN;
                 let field = read::LocalField::field(self.journal.files().clone(), snapshot.clone(), versions);

@@ -2,8 +2,9 @@
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::keys::level_text;
+use fieldstone_format::log::SideRecord;
 use fieldstone_format::schema_extension;
-use fieldstone_format::store_record::{self, Range, RangeAction, Selection, StoreRecord};
+use fieldstone_format::store_record::{self, Erasure, Range, RangeAction, Selection, StoreRecord};
 
 use super::commit::Committer;
 use crate::session::Session;
@@ -43,15 +44,23 @@ impl Ranges<'_> {
         age: Option<i64>,
         session: &Session,
     ) -> Result<()> {
-        let looks = self.committer.looks();
         let version = shown.version().to_record();
         let record = |selection| {
             let range = Range { action: RangeAction::Wipe, selection, version: version.clone(), age };
             store_record::encode(&StoreRecord::Range(range))
         };
-        let records = selections.into_iter().map(record).collect();
+        self.record(selections.into_iter().map(record).collect(), session)
+    }
+
+    /// Notes, durably, that something is made unreadable.
+    pub fn note_erasure(&self, erasure: Erasure, session: &Session) -> Result<()> {
+        self.record(vec![store_record::encode(&StoreRecord::Erasure(erasure))], session)
+    }
+
+    fn record(&self, records: Vec<SideRecord>, session: &Session) -> Result<()> {
+        let looks = self.committer.looks();
         let (horizon, _) = looks.horizon()?;
-        // It does not belong to a transaction: everybody sees the entries that the version shows.
+        // It does not belong to a transaction: everybody sees it.
         self.committer.decide(schema_extension::flag(), records, horizon, &session.within(None))?;
         looks.snapshot().map(drop)
     }
