@@ -19,6 +19,7 @@ from .reports import (
     AcceptanceReport,
     CheckpointReport,
     CompactReport,
+    ErasureReport,
     ExportReport,
     IngestReport,
     PurgeReport,
@@ -98,6 +99,7 @@ def _purge(
     grace: float,
     progress: Any,
 ) -> PurgeReport: ...
+def _erase(store: _Store, request: _Request, doit: bool) -> ErasureReport: ...
 def _wipe(store: _Store, request: _Request, older_than: int | None, doit: bool, all: bool) -> WipeReport: ...
 def _stats_by(store: _Store, request: _Request, by: str) -> list[tuple[str | None, int, int, int, int]]: ...
 def _ingest_fdb(

@@ -1,5 +1,6 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
+use fieldstone::ErasureReport;
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
     ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, IngestReport, LeftLog, PurgeReport,
@@ -117,6 +118,21 @@ fn left_logs(py: Python<'_>, left: Vec<LeftLog>) -> PyResult<Bound<'_, PyTuple>>
         .into_iter()
         .map(|log| report!(py, "LeftLog", { file: log.file, why: log.why, accepted: log.accepted }));
     PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The result of an erasure.
+pub fn erased(py: Python<'_>, report: ErasureReport) -> PyResult<Bound<'_, PyAny>> {
+    let left = left_logs(py, report.left)?;
+    report!(py, "ErasureReport", {
+        fields: report.fields,
+        versions: report.versions,
+        attributes: report.attributes,
+        visible: report.visible,
+        nbytes: report.nbytes,
+        files: report.files,
+        left: left,
+        done: report.done,
+    })
 }
 
 /// The counts of a wipe.

@@ -34,6 +34,7 @@ use fieldstone_store::api::{
     ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
     TransactionState, WipeReport, Wiping,
 };
+use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::frontends::FilterStore;
 
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
@@ -149,6 +150,11 @@ impl BackendAdmin for FilterStore<dyn Backend> {
             false => what.requests.iter().map(|request| self.shown(request)).collect(),
         };
         self.beneath().purge(&Purging { requests, ..what.clone() }, each)
+    }
+
+    fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {
+        let requests = what.requests.iter().map(|request| self.shown(request)).collect();
+        self.beneath().clone().erase(&Erasing { requests, ..what.clone() })
     }
 
     /// Wipes within the filter alone: one of single fields lets nothing be wiped.

@@ -16,6 +16,7 @@ mod copy;
 mod delete;
 mod doctor;
 mod dump;
+mod erase;
 mod export;
 mod find;
 mod get;
@@ -90,6 +91,7 @@ pub enum Verb {
     Delete(delete::Arguments),
     Remove(remove::Arguments),
     Wipe(wipe::Arguments),
+    Erase(erase::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
@@ -143,6 +145,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Delete(arguments) => delete::run(arguments, out),
         Verb::Remove(arguments) => remove::run(arguments, out),
         Verb::Wipe(arguments) => wipe::run(arguments, out),
+        Verb::Erase(arguments) => erase::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 41] = [
+const VERBS: [&str; 42] = [
     "transaction",
     "arrays",
     "mesh",
@@ -22,6 +22,7 @@ const VERBS: [&str; 41] = [
     "delete",
     "remove",
     "wipe",
+    "erase",
     "rebuild",
     "objects",
     "repoint",
