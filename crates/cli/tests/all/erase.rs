@@ -29,7 +29,7 @@ fn it_says_what_it_would_erase_and_then_does_it() {
     assert!(shown.out().starts_with("would erase nothing"), "{}", shown.out());
     assert!(shown.err().contains("visible"), "{}", shown.err());
     t.run(["remove", "store", "run=a", "--doit"]).ok();
-    t.run(["delete", "store", "--run", "a", "--tag", "note", "--doit"]).ok();
+    t.run(["delete", "store", "attributes", "run=a and tag=note", "--doit"]).ok();
     let would = t.run(["erase", "store", "run=a"]).ok();
     assert!(would.out().starts_with("would erase 4 versions of 2 fields, 1 attribute"), "{}", would.out());
     assert!(would.err().contains("--doit"), "{}", would.err());
