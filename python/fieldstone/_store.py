@@ -28,6 +28,7 @@ from ._hits import Hits
 from ._native import (
     Table,
     _compact,
+    _erase,
     _export_grib,
     _exports_grib,
     _items,
@@ -52,6 +53,7 @@ from .reports import (
     CompactReport,
     DatasetLock,
     DeleteReport,
+    ErasureReport,
     ExportReport,
     PurgeReport,
     RebuildReport,
@@ -363,6 +365,23 @@ class Store(_Store):
         datasets of other users, for a store opened for reading, and for a store of format 1.
         """
         return _wipe(self, request, before(older_than), doit, all)
+
+    def erase(self, what: _Request, *, doit: bool = False) -> ErasureReport:
+        """Makes unreadable, in every file of the store, what a request selects and nothing shows any more:
+        removed, wiped and replaced fields, deleted and replaced attributes. Returns an ErasureReport.
+
+        Use it for what was recorded by mistake: remove or delete that first, and flush. Visible fields and
+        attributes stay; ``report.visible`` counts them. With ``doit=False`` the report says what would go.
+        Older versions of the store (``at=``) no longer have what was erased.
+
+        ``report.left`` names what may still hold it, each with a reason: logs that other processes write,
+        transactions that can be switched off, other users' logs and caches. Call it again once these are
+        gone. Copies and backups outside of the store stay as they are.
+
+        Raises Invalid for a request that names nothing or does not list values, and for a store in memory;
+        Denied for other users' datasets, for a store opened for reading, and for a store of format 1.
+        """
+        return _erase(self, what, doit)
 
     # -- writing to the catalog
 

@@ -179,6 +179,29 @@ class PurgeReport(_Report):
 
 
 @dataclass(frozen=True, repr=False)
+class ErasureReport(_Report):
+    """Report of ``store.erase``: fields of which hidden versions go, and the number of these versions
+    (``versions``; pieces and removals count as well); the number of attributes that go; the selected fields
+    and attributes that stay, because they are visible (``visible``); the bytes that are given back; the
+    number of files that are replaced or removed; places that may still hold it, each with a reason
+    (``left``); and whether it was done."""
+
+    fields: int
+    versions: int
+    attributes: int
+    visible: int
+    nbytes: int
+    files: int
+    left: tuple[LeftLog, ...] = ()
+    done: bool = False
+
+    def __repr__(self) -> str:
+        counts = ("fields", "versions", "attributes", "visible", "nbytes", "files")
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in counts)
+        return f"ErasureReport({shown}, {_bounded('left', self.left)}, done={self.done})"
+
+
+@dataclass(frozen=True, repr=False)
 class WipeReport(_Report):
     """Report of ``store.wipe``: the fields that it hides and their bytes before compression; files in the
     store's folder that are not the store's (``foreign``), which stay; and whether it was done."""

@@ -22,6 +22,7 @@ mod container;
 mod context;
 mod data;
 mod describe;
+mod erase;
 mod errors;
 mod execution;
 mod expand;
@@ -96,6 +97,8 @@ mod native {
     use super::context::PyMembership;
     #[pymodule_export]
     use super::describe::Cube;
+    #[pymodule_export]
+    use super::erase::erase;
     #[pymodule_export]
     use super::execution::{PyExecution, record_late_reads};
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
+use fieldstone::ErasureReport;
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
     ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, DatasetLock, IngestReport, LeftLog,
@@ -123,6 +124,21 @@ fn left_logs(py: Python<'_>, left: Vec<LeftLog>) -> PyResult<Bound<'_, PyTuple>>
 pub fn lock(py: Python<'_>, lock: DatasetLock) -> PyResult<Bound<'_, PyAny>> {
     let (what, since) = (lock.what.name(), time_object(py, lock.since)?);
     report!(py, "DatasetLock", { dataset: lock.dataset, what: what, by: lock.by, since: since })
+}
+
+/// The result of an erasure.
+pub fn erased(py: Python<'_>, report: ErasureReport) -> PyResult<Bound<'_, PyAny>> {
+    let left = left_logs(py, report.left)?;
+    report!(py, "ErasureReport", {
+        fields: report.fields,
+        versions: report.versions,
+        attributes: report.attributes,
+        visible: report.visible,
+        nbytes: report.nbytes,
+        files: report.files,
+        left: left,
+        done: report.done,
+    })
 }
 
 /// The counts of a wipe.

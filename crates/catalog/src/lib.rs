@@ -5,6 +5,7 @@
 //!
 //! * [`access`]: the calls of a catalog, as traits;
 //! * [`engine`]: the tables, and the databases that keep them;
+//! * [`erase`]: attributes that an erasure takes;
 //! * [`follower`]: the tables as a follower of the logs;
 //! * [`query`]: the query model, its text form, and the executor;
 //! * `pending`: records on their way into the next commit;
@@ -22,6 +23,7 @@
 
 pub mod access;
 pub mod engine;
+pub mod erase;
 pub mod follower;
 pub mod live;
 mod pending;

@@ -40,6 +40,8 @@ use fieldstone_store::api::{
     StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
+use fieldstone_store::api::{Erasing, ErasureReport};
+
 use fieldstone_catalog::access::CatalogAccess;
 use fieldstone_catalog::live::CatalogSettings;
 use fieldstone_graph::access::GraphAccess;
@@ -129,6 +131,9 @@ pub trait BackendAdmin {
     /// See [`Store::purge`](crate::Store::purge). `Invalid` for a store whose logs cannot be taken over.
     fn purge(&self, what: &Purging, each: &mut dyn FnMut(PurgeProgress) -> Result<()>)
     -> Result<PurgeReport>;
+
+    /// See [`Store::erase`](crate::Store::erase). `Invalid` for a store whose logs cannot be taken over.
+    fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport>;
 
     /// See [`Store::wipe`](crate::Store::wipe).
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport>;

@@ -34,6 +34,7 @@ use fieldstone_store::api::{
     KeyEntry, ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, Session,
     StoreSettings, TransactionState, WipeReport, Wiping,
 };
+use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::frontends::FilterStore;
 
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
@@ -157,6 +158,11 @@ impl BackendAdmin for FilterStore<dyn Backend> {
 
     fn locks(&self) -> Result<Vec<DatasetLock>> {
         self.beneath().locks()
+    }
+
+    fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {
+        let requests = what.requests.iter().map(|request| self.shown(request)).collect();
+        self.beneath().clone().erase(&Erasing { requests, ..what.clone() })
     }
 
     /// Wipes within the filter alone: one of single fields lets nothing be wiped.

@@ -56,6 +56,7 @@ pub mod content_sum;
 pub mod darshan;
 pub mod data;
 pub mod entry;
+pub mod erased;
 pub mod flush_part;
 pub mod graph;
 pub mod graph_message;

@@ -13,6 +13,7 @@
 //! * `read`: from a request to entries, from entries to checked bytes;
 //! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
+//!   `erase`: making hidden content unreadable;
 //!   `locks`: what nobody may do in a dataset;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
@@ -24,6 +25,7 @@ pub mod api;
 mod compact;
 pub mod conformance;
 mod encode;
+pub mod erase;
 mod existing;
 pub mod field;
 pub mod frontends;

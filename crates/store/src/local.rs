@@ -526,7 +526,7 @@ impl FieldAccess for LocalStore {
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
         let exact = self.journal.schema().make(|schema| schema.resolve(key));
         if let Ok(key) = &exact {
-            let snapshot = self.journal.looks().snapshot()?;
+            let mut snapshot = self.journal.looks().snapshot()?;
             let key = encode_key(key);
             let level = &key.bytes[..key.ends[0]];
             self.journal.datasets().check_unlocked(LockKind::Retrieve, level, &snapshot)?;
@@ -542,7 +542,8 @@ impl FieldAccess for LocalStore {
             if let Some(last) = self.last().as_ref().filter(same) {
                 return Ok(last.field.clone());
             }
-            if let Some(versions) = read::lookup(&snapshot, &key, options.session.transaction())? {
+            let (files, own) = (self.journal.files(), options.session.transaction());
+            if let Some(versions) = read::lookup_moved(files, &mut snapshot, &key, own)? {
                 versions.array()?;
                 let many = versions.live > LAST_MIN;
                 let field = read::LocalField::field(self.journal.files().clone(), snapshot.clone(), versions);

@@ -16,6 +16,7 @@ use fieldstone_store::api::{
     StatusProblem, StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport,
     WipeReport, Wiping, WriterStatus,
 };
+use fieldstone_store::api::{Erasing, ErasureReport};
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
 
@@ -281,6 +282,8 @@ wire_struct! {
     Purging { requests, all, doit, max_bytes, grace, session }
     PurgeProgress { keys, nbytes }
     PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
+    Erasing { requests, doit, engine, session }
+    ErasureReport { fields, versions, attributes, visible, nbytes, files, left, done }
     Wiping { older_than, doit, all, session }
     Locking { what, locks, session }
     DatasetLock { dataset, what, by, since }

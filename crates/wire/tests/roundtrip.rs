@@ -26,6 +26,7 @@ use fieldstone_store::api::{
     CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, LeftLog, ListEntry, LockKind, Locking,
     PlaceFile, PurgeProgress, PurgeReport, Purging, WipeReport, Wiping,
 };
+use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
 /// Checks that an item survives a round trip, that every truncation is an error, and that a changed byte
@@ -134,6 +135,26 @@ fn a_purge_and_its_report() {
             more: true,
         });
     }
+}
+
+#[test]
+fn an_erasure_and_its_report() {
+    for engine in [None, Some("postgresql://server/db".to_owned())] {
+        let requests = vec![Request::parse("run=a").unwrap()];
+        crosses(&Erasing { requests, doit: true, engine, session: Session::default() });
+    }
+    let left =
+        vec![LeftLog { file: "logs/x.log".into(), why: "a process writes it".into(), accepted: false }];
+    crosses(&ErasureReport {
+        fields: 3,
+        versions: 5,
+        attributes: 7,
+        visible: 1,
+        nbytes: u64::MAX,
+        files: 2,
+        left,
+        done: true,
+    });
 }
 
 #[test]

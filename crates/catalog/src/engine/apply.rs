@@ -2,7 +2,7 @@
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{Record, is_catalog};
+use fieldstone_format::catalog::{Record, is_catalog, rows_erased};
 use fieldstone_journal::feed::{Commit, TransactionState};
 use fieldstone_journal::snapshot::Order;
 
@@ -52,8 +52,9 @@ impl Index {
         let mut call = first as i64;
         let records = commit.side.iter().enumerate().map(|(i, side)| (first + i, side));
         for (i, side) in records.filter(|(_, side)| is_catalog(side)) {
-            let record = match Record::decode(side) {
-                Ok(record) => record,
+            let decoded = Record::decode(side).and_then(|record| Ok((record, rows_erased(side)?)));
+            let (record, erased) = match decoded {
+                Ok(decoded) => decoded,
                 Err(error) => {
                     let place = format!("side record {i} of commit {}", commit.sequence);
                     self.problems.push(error.context(format!("log {}, {place}", commit.writer)));
@@ -84,10 +85,10 @@ impl Index {
                 decider,
             };
             match commit.transaction {
-                None => apply_record(&mut self.work, source, &record)?,
+                None => apply_record(&mut self.work, source, &record, &erased)?,
                 Some(id) => {
                     source.txn = self.work.ground.txn(id)?.number;
-                    apply_prepared(&mut self.work, source, &record, side, decision.as_ref())?;
+                    apply_prepared(&mut self.work, source, (&record, &erased), side, decision.as_ref())?;
                 }
             }
         }

@@ -50,6 +50,7 @@ pub(super) fn apply_attributes(
     source: EntrySource,
     bit: u32,
     batch: &AttributeBatch,
+    erased: &[u32],
 ) -> Result<()> {
     if batch.rows == 0 {
         return Ok(());
@@ -82,7 +83,9 @@ pub(super) fn apply_attributes(
     }
     let members = members(&lines);
     work.sums.load_series(&mut work.ground, run, tag, &members)?;
-    let deleted_rows = deleted_rows(work, source, run)?;
+    let mut deleted_rows = deleted_rows(work, source, run)?;
+    // They go on hiding what they replaced (R36).
+    deleted_rows.extend(erased.iter().map(|row| i64::from(*row)));
     correct(work, run, tag, info, &mut lines, &regions, &deleted_rows)?;
     let number = work.ground.next("batch", "SELECT MAX(batch) FROM batch")?;
     work.ground.names.keep_batch(number, info);

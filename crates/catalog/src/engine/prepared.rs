@@ -3,7 +3,7 @@
 //! nor were hidden, they are deleted; otherwise the tables are built again from the logs.
 
 use fieldstone_core::Result;
-use fieldstone_format::catalog::Record;
+use fieldstone_format::catalog::{Record, rows_erased};
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::TransactionState;
 use fieldstone_journal::snapshot::Order;
@@ -24,9 +24,17 @@ pub(super) struct Pending {
     pub applied: Option<(u64, i64)>,
 }
 
-pub(super) fn apply_record(work: &mut Workspace, source: EntrySource, record: &Record) -> Result<()> {
+/// Applies a record; `erased`: rows of attributes that are as if they had been deleted.
+pub(super) fn apply_record(
+    work: &mut Workspace,
+    source: EntrySource,
+    record: &Record,
+    erased: &[u32],
+) -> Result<()> {
     match record {
-        Record::Attributes(batch) => attributes::apply_attributes(work, source, record.kind_bit(), batch),
+        Record::Attributes(batch) => {
+            attributes::apply_attributes(work, source, record.kind_bit(), batch, erased)
+        }
         Record::Remove(removals) => remove::apply_removals(work, source, removals),
         _ => declare::declare_record(work, source, record),
     }
@@ -36,7 +44,7 @@ pub(super) fn apply_record(work: &mut Workspace, source: EntrySource, record: &R
 pub(super) fn apply_prepared(
     work: &mut Workspace,
     mut source: EntrySource,
-    record: &Record,
+    (record, erased): (&Record, &[u32]),
     side: &SideRecord,
     decision: Option<&TransactionState>,
 ) -> Result<()> {
@@ -46,7 +54,7 @@ pub(super) fn apply_prepared(
     if let Some(order) = seen {
         source.order = order;
         source.decider = work.ground.log(order.1)?;
-        apply_record(work, source, record)?;
+        apply_record(work, source, record, erased)?;
         applied = (1, order.0 as i64, source.decider);
     }
     // Also for records that the decision does not cover: a decision that is read late may be older than the
@@ -159,5 +167,5 @@ pub(super) fn apply_kept(
         order,
         decider,
     };
-    apply_record(work, source, &Record::decode(&side)?)
+    apply_record(work, source, &Record::decode(&side)?, &rows_erased(&side)?)
 }

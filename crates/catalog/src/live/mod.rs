@@ -45,7 +45,7 @@ use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
 };
-use crate::reader::Visibility;
+use crate::reader::{EngineReader, Visibility};
 use crate::write::{annotate, carry, declare, delete, state, tags, versions};
 use inner::Inner;
 
@@ -59,6 +59,11 @@ impl Catalog {
     /// The catalog over a journal and its fields. Opens nothing before it is needed.
     pub fn new(fields: Arc<dyn FieldPort>, journal: Arc<Journal>, settings: CatalogSettings) -> Catalog {
         Catalog { inner: Inner::new(fields, journal, settings) }
+    }
+
+    /// The reader of this process.
+    pub(crate) fn reader(&self) -> &EngineReader {
+        self.inner.reader()
     }
 }
 

@@ -221,6 +221,16 @@ impl Connections {
         }
     }
 
+    /// Removes an engine of this user, and what was set aside of it: the logs hold everything.
+    pub fn discard(&self, place: &EngineLocation) -> Result<()> {
+        self.idle.lock().clear();
+        drop(self.memory.lock().take());
+        match place {
+            EngineLocation::File(path) => engine_file::discard(path, self.terms(Patience::Full.limit(place))),
+            _ => Ok(()),
+        }
+    }
+
     fn terms(&self, limit: Duration) -> LockTerms<'_> {
         LockTerms { uid: self.store.env.identity.uid(), clock: &*self.store.env.clock, limit }
     }

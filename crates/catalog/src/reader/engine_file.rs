@@ -140,6 +140,20 @@ pub fn set_aside(path: &Path, inode: Option<u64>, terms: LockTerms<'_>) -> Resul
     Ok(())
 }
 
+/// Removes a file with all that belongs to it, and what was set aside before. A process that has it open opens a new one for
+/// its next read.
+pub fn discard(path: &Path, terms: LockTerms<'_>) -> Result<()> {
+    let _alone = guard(path, true, terms)?;
+    let mut files = vec![path.to_owned()];
+    files.extend(companions(path));
+    files.iter().try_for_each(|file| {
+        let mut aside = file.clone().into_os_string();
+        aside.push(".damaged");
+        remove(file)?;
+        remove(Path::new(&aside))
+    })
+}
+
 /// SQLite's write-ahead log and its index.
 pub fn companions(path: &Path) -> [PathBuf; 2] {
     ["-wal", "-shm"].map(|end| {

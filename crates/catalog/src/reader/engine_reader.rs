@@ -19,6 +19,7 @@ use fieldstone_journal::instant::{Instant, ReadOwn};
 use super::connection::{Connection, Connections, Patience};
 use super::consistent_read::{ConsistentRead, Visibility, own_commits};
 use super::following::EngineFollower;
+use super::location::EngineLocation;
 use super::open_store::OpenStore;
 use super::overlay::Overlays;
 use crate::engine::{Index, PointSource, Tables, UserNames};
@@ -53,6 +54,23 @@ impl EngineReader {
             overlays: Overlays::default(),
             applying: Beside::default(),
             apply_error: Mutex::default(),
+        }
+    }
+
+    /// Removes the shared engine, or builds it again where it is on a server, and says which server that is.
+    pub fn renew(&self) -> Result<Option<String>> {
+        self.join_applying();
+        self.overlays.clear();
+        let feed = self.store.journal.looks().feed()?;
+        let place = self.connections.location_for(&feed.heads())?;
+        match &place {
+            EngineLocation::Postgres(_) => {
+                let mut work =
+                    |engine: &mut Connection| self.follower.replay(engine.index()?, &feed).map(drop);
+                self.connections.with(&place, Patience::Full, &mut work)?;
+                Ok(Some(place.to_string()))
+            }
+            _ => self.connections.discard(&place).map(|()| None),
         }
     }
 

@@ -16,6 +16,7 @@ mod copy;
 mod delete;
 mod doctor;
 mod dump;
+mod erase;
 mod export;
 mod find;
 mod get;
@@ -100,6 +101,7 @@ pub enum Verb {
     /// List the locks on datasets
     #[command(after_help = lock::LOCKS)]
     Locks(lock::Listed),
+    Erase(erase::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
@@ -156,6 +158,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Lock(arguments) => lock::run(arguments, true, out),
         Verb::Unlock(arguments) => lock::run(arguments, false, out),
         Verb::Locks(arguments) => lock::list(arguments, out),
+        Verb::Erase(arguments) => erase::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),

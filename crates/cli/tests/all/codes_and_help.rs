@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 44] = [
+const VERBS: [&str; 45] = [
     "transaction",
     "arrays",
     "mesh",
@@ -25,6 +25,7 @@ const VERBS: [&str; 44] = [
     "lock",
     "unlock",
     "locks",
+    "erase",
     "rebuild",
     "objects",
     "repoint",

@@ -10,6 +10,7 @@ mod codes_and_help;
 mod compact;
 mod completion;
 mod container;
+mod erase;
 mod harness;
 mod inspect;
 mod layout;

@@ -1,6 +1,7 @@
 //! A store as a whole: its state, checks, losses, transactions, an overview; and errors.
 
 use fieldstone_core::{Code, Error};
+use fieldstone_store::api::ErasureReport;
 use fieldstone_store::api::{
     AcceptanceReport, CompactReport, Damage, DatasetLock, FormatPin, Id, LeftLog, PurgeReport, Status,
     StatusProblem, TransactionStatus, VerifyReport, WipeReport, WriterStatus,
@@ -178,6 +179,21 @@ pub fn purged(report: &PurgeReport, doit: bool) -> Value {
         "kept": report.kept,
         "left": report.left.iter().map(left).collect::<Vec<_>>(),
         "more": report.more,
+    })
+}
+
+/// The counts of an erasure, and what may still hold it.
+pub fn erased(report: &ErasureReport) -> Value {
+    let left = |left: &LeftLog| json!({"file": left.file, "why": left.why});
+    json!({
+        "fields": report.fields,
+        "versions": report.versions,
+        "attributes": report.attributes,
+        "visible": report.visible,
+        "nbytes": report.nbytes,
+        "files": report.files,
+        "left": report.left.iter().map(left).collect::<Vec<_>>(),
+        "done": report.done,
     })
 }
 

@@ -274,6 +274,7 @@ pub mod alone {
         GRAPH_IN = 0x0485;
         COMPACT = 0x0530;
         PURGE = 0x0531;
+        ERASE = 0x0510;
         ENTRIES = 0x0570;
         ACTIVATE = 0x0630;
         STREAM = 0x06b0;

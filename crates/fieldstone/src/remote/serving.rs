@@ -31,6 +31,7 @@ use fieldstone_graph::slot::Engine;
 use fieldstone_graph::trace::{Lineage, Step, TraceOptions};
 use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
+use fieldstone_store::api::Erasing;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, IfExists, ListEntry, ListOptions,
     Locking, Purging, ReadOptions, RemoveOptions, RetrieveOptions, Session, StatsBy, Wiping,
@@ -116,6 +117,7 @@ fn of_backend(
             let what = Purging::read(input)?;
             Ok(encoded(&store.purge(&what, &mut |progress| serving.hand_over(&progress))?))
         }
+        alone::ERASE => Ok(encoded(&store.clone().erase(&Erasing::read(input)?)?)),
         alone::ID => Ok(encoded(&store.id())),
         alone::CATALOG => {
             let catalog = store.clone().catalog(CatalogSettings::read(input)?);

@@ -22,6 +22,7 @@ use fieldstone_store::api::{
     RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec,
     TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
 };
+use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
 
@@ -302,6 +303,10 @@ impl BackendAdmin for RemoteStore {
     ) -> Result<PurgeReport> {
         let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
         self.far.call_in_portions(alone::PURGE, |out| what.put(out), take)
+    }
+
+    fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {
+        self.far.call(alone::ERASE, |out| what.put(out))
     }
 }
 

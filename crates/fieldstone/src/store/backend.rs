@@ -19,9 +19,19 @@ use fieldstone_store::api::{
     Session, StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
+use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
+use fieldstone_store::erase;
+
 use super::composed::Composed;
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
 use crate::own_files::OwnFiles;
+
+/// The reason why a server of the catalog may still hold what was erased.
+const ON_A_SERVER: &str =
+    "its tables were built again; the server's own log and backups may hold it for a while";
+/// The reason why other users' engines may.
+const IN_CACHES: &str =
+    "each user's engine holds it until `fieldstone rebuild`, or until its file is removed";
 
 impl Backend for Composed {
     fn env(&self) -> &Env {
@@ -137,6 +147,28 @@ impl BackendAdmin for Composed {
 
     fn locks(&self) -> Result<Vec<DatasetLock>> {
         self.fields.locks()
+    }
+
+    fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {
+        erase::begin(&self.journal, what)?;
+        let settings = CatalogSettings { engine: what.engine.clone() };
+        let catalog = Catalog::new(self.clone(), self.journal.clone(), settings);
+        let mut hidden = catalog.hidden_attributes(&what.requests, &what.session)?;
+        let mut report =
+            erase::erase(&self.journal, what, &mut |commit, records| hidden.erase(commit, records))?;
+        let feed = self.journal.looks().feed()?;
+        let mut left = hidden.left(&feed, what.doit)?;
+        if what.doit {
+            left.extend(catalog.renew_engine()?.map(|url| (url, ON_A_SERVER.to_owned())));
+        }
+        if feed.is_shared() {
+            left.insert(("catalogs of other users".to_owned(), IN_CACHES.to_owned()));
+        }
+        report.visible += hidden.visible();
+        let named = left.into_iter().map(|(file, why)| LeftLog { file, why, accepted: false });
+        let new: Vec<LeftLog> = named.filter(|left| !report.left.contains(left)).collect();
+        report.left.extend(new);
+        Ok(report)
     }
 
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {

@@ -4,8 +4,8 @@
 //!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
 //!   the points of meshes and grids;
 //! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
-//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs; `wipe`: whole datasets vanish, or are
-//!   locked; `purge`: hidden versions, and their room.
+//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs; `wipe`: whole datasets vanish, are
+//!   locked, or are made unreadable; `purge`: hidden versions, and their room.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -55,7 +55,7 @@ use crate::transaction::Transaction;
 pub use compact::{CompactOptions, OnCompact};
 pub use many::AllOf;
 pub use purge::{OnPurge, PurgeOptions};
-pub use wipe::WipeOptions;
+pub use wipe::{EraseOptions, WipeOptions};
 
 /// An open store. Clones are the same handle. The traits of a [`FieldStore`], which the [`prelude`](crate::prelude)
 /// brings into scope, have the calls on fields.

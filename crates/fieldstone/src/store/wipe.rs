@@ -1,4 +1,5 @@
-//! Calls about whole datasets: a wipe makes them vanish at once, whatever they hold; a lock forbids calls there until it ends.
+//! Calls about whole datasets: a wipe makes them vanish at once, whatever they hold; a lock forbids calls there until it ends; an
+//! erasure makes hidden content unreadable.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -43,7 +44,7 @@ use std::time::SystemTime;
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_journal::Session;
-use fieldstone_store::api::{DatasetLock, LockKind, Locking, WipeReport, Wiping};
+use fieldstone_store::api::{DatasetLock, Erasing, ErasureReport, LockKind, Locking, WipeReport, Wiping};
 
 use super::Store;
 
@@ -57,6 +58,13 @@ pub struct WipeOptions {
     pub doit: bool,
     /// Lets a request that names no values mean the whole store.
     pub all: bool,
+}
+
+/// Options of [`Store::erase`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EraseOptions {
+    /// Does it; otherwise the report says what would go.
+    pub doit: bool,
 }
 
 impl Store {
@@ -105,6 +113,43 @@ impl Store {
 
     fn set_lock(&self, request: &Request, what: LockKind, locks: bool) -> Result<u64> {
         self.backend().set_lock(request, &Locking { what, locks, session: Session::default() })
+    }
+
+    /// Makes unreadable, in every file of the store, what requests select and nothing shows any more: removed, wiped and
+    /// replaced fields, deleted and replaced attributes. Their bytes go from logs, data logs, indexes and the catalog's engine
+    /// at once, also where most of a file stays. Visible content stays: remove or delete it first, and flush that.
+    ///
+    /// The report names what may still hold it (`left`): logs that other processes write, transactions that can be switched off,
+    /// logs and caches of other users. Call it again once these are gone. Older versions of the store no longer have what was
+    /// erased. Copies and backups outside of the store stay as they are. This process's own log ends with the call.
+    ///
+    /// Errors: `Invalid` for requests that name nothing or do not list values, and for a store in memory; `Denied` for another
+    /// user's dataset, if the handle only reads, and in a store of format 1; `Unavailable` if other processes take over the
+    /// same logs all the time.
+    ///
+    /// ```
+    /// # use fieldstone::prelude::*;
+    /// # use fieldstone::{ArchiveOptions, EraseOptions, OpenOptions, RemoveOptions, Request, Value};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = fieldstone::open(&folder.path().join("s").display().to_string(), &OpenOptions::default())?;
+    /// let key = [("run", "a"), ("variable", "t"), ("step", "0")];
+    /// store.archive(&key, Value::Bytes(b"not for this store"), &ArchiveOptions::default())?;
+    /// store.flush(None)?;
+    /// let request = Request::parse("run=a,variable=t,step=0")?;
+    /// store.remove(&request, &RemoveOptions::default())?;
+    /// store.flush(None)?;
+    /// let report = store.erase(&[request], &EraseOptions { doit: true })?;
+    /// assert_eq!((report.fields, report.left.len()), (1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn erase(&self, requests: &[Request], options: &EraseOptions) -> Result<ErasureReport> {
+        let what = Erasing {
+            requests: requests.to_vec(),
+            doit: options.doit,
+            engine: self.settings.engine.clone(),
+            session: Session::default(),
+        };
+        self.backend().clone().erase(&what)
     }
 }
 

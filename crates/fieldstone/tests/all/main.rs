@@ -37,6 +37,7 @@ mod distributed_memory;
 #[path = "../../../array/tests/all/distributed_model.rs"]
 mod distributed_model;
 mod engine_faults;
+mod erase;
 mod finders;
 mod fleet;
 mod graph;

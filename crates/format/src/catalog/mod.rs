@@ -19,6 +19,7 @@ mod arrays;
 mod attributes;
 mod batch;
 mod declarations;
+mod erasing;
 mod file_sums;
 mod keywords;
 mod line;
@@ -27,6 +28,7 @@ mod record;
 pub use crate::value::{put_value, read_value};
 pub use arrays::{merge_group, mesh_difference};
 pub use batch::{CELLS_MAX, RANK_MAX, batch_kind, batch_rows, check_batch, split_batch};
+pub use erasing::{erase_rows, rows_erased};
 pub use fieldstone_core::catalog::{
     Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeBatch, AttributeId, BasicPattern, Boxes, CellSets,
     Column, Coordinate, FileSums, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable,

@@ -15,6 +15,7 @@ use super::declarations::{
 };
 use super::{Record, Removal};
 use crate::bytes::Cursor;
+use crate::erased;
 use crate::log::{SideRecord, kinds};
 use crate::side;
 
@@ -43,7 +44,7 @@ pub const ROWS_MAX: usize = 65_536;
 
 /// Whether a side record belongs to the catalog.
 pub fn is_catalog(side: &SideRecord) -> bool {
-    KINDS.contains(&side.kind)
+    KINDS.contains(&erased::kind_of(side))
 }
 
 /// Whether a side record declares runs, steps, variables or groups of arrays.
@@ -56,7 +57,7 @@ pub fn declares(side: &SideRecord) -> bool {
 pub fn keeps_runs(side: &SideRecord) -> bool {
     const KEEP: [u16; 9] =
         [STEPS, VARIABLES, TAGS, ATTRIBUTES, GROUPS, IMPORTS, MESHES, MESHES_WITH_SUMS, HISTORIES];
-    !is_catalog(side) || KEEP.contains(&side.kind)
+    !is_catalog(side) || KEEP.contains(&erased::kind_of(side))
 }
 
 impl Record {
@@ -117,10 +118,14 @@ impl Record {
         side::encode(kind, &body)
     }
 
-    /// Decodes a side record of the catalog. Every defect is Corrupt; a kind of a later release is Conflict.
+    /// Decodes a side record of the catalog; [`rows_erased`](super::rows_erased) names rows that mean nothing any more. Every
+    /// defect is Corrupt; a kind of a later release is Conflict.
     pub fn decode(side: &SideRecord) -> Result<Record> {
         let named =
             |error: Error| error.context(format!("a record of the catalog (kind {:#06x})", side.kind));
+        if let Some(erased) = erased::decode(side).map_err(named)? {
+            return Record::decode(&erased.record);
+        }
         side::body(side).and_then(|body| read_body(side.kind, &body)).map_err(named)
     }
 

@@ -182,23 +182,28 @@ pub fn write_side(
                 continue;
             }
             let key = side_key(ended.log.writer, commit.sequence);
-            streams.pass(&key, |_, key, value| push_side(numbers, (key, value), &mut builder, sink))?;
-            builder.push(&key, &encode_side(&records), sink)?;
+            streams
+                .pass(&key, |_, key, value| push_side(inputs, numbers, (key, value), &mut builder, sink))?;
+            let records = inputs.erased((ended.log.writer, commit.sequence)).unwrap_or(&records);
+            builder.push(&key, &encode_side(records), sink)?;
         }
     }
-    streams.pass_all(|_, key, value| push_side(numbers, (key, value), &mut builder, sink))?;
+    streams.pass_all(|_, key, value| push_side(inputs, numbers, (key, value), &mut builder, sink))?;
     builder.finish(sink)
 }
 
 fn push_side(
+    inputs: &Inputs,
     numbers: &CommitNumbers,
     (key, value): (&[u8], &[u8]),
     builder: &mut TableBuilder,
     sink: &mut dyn BlockSink,
 ) -> Result<()> {
-    match numbers.gone.contains(&parse_side_key(key)?) {
-        true => Ok(()),
-        false => builder.push(key, value, sink),
+    let commit = parse_side_key(key)?;
+    match inputs.erased(commit) {
+        _ if numbers.gone.contains(&commit) => Ok(()),
+        Some(records) => builder.push(key, &encode_side(records), sink),
+        None => builder.push(key, value, sink),
     }
 }
 

@@ -292,7 +292,9 @@ impl<'a> EntryMerge<'a> {
         &self,
         sink: &mut dyn BlockSink,
     ) -> Result<[(TakeoverTable, Option<TableRef>); 2]> {
-        let datasets = self.datasets.iter().map(|(key, row)| (key.clone(), row.encode()));
+        // An erasure may speak of a run without any entry: nobody owns a dataset by that.
+        let datasets = self.datasets.iter().filter(|(_, row)| row.stamp < u64::MAX);
+        let datasets = datasets.map(|(key, row)| (key.clone(), row.encode()));
         let datasets = table(datasets, sink)?;
         let axes = table(self.axes.rows().into_iter(), sink)?;
         Ok([(TakeoverTable::Datasets, datasets), (TakeoverTable::Axes, axes)])

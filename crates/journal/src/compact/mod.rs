@@ -19,6 +19,8 @@
 //! walk       a purge: all entries of a snapshot by key, and which of them go
 //! plan       a purge: ranges that are live, files that are dead
 //! purge      a purge: how its plan is made
+//! erasing    an erasure: side records without the values that are erased
+//! survey     all entries of a snapshot, key by key
 //! ```
 //!
 //! ```
@@ -47,11 +49,13 @@ mod commits;
 mod ended_log;
 mod endings;
 mod entries;
+mod erasing;
 mod inputs;
 mod part;
 mod payload;
 mod plan;
 mod purge;
+mod survey;
 mod tables;
 mod walk;
 
@@ -72,10 +76,11 @@ use self::part::Progress;
 use self::payload::Payload;
 pub(crate) use self::plan::PurgePlan;
 pub use self::purge::PURGE_EXTRA;
+pub use self::survey::survey;
 use self::tables::SmallTables;
 use self::walk::PurgeWalk;
 pub(crate) use self::walk::protection;
-pub use self::walk::{Judge, MetEntry, Verdict};
+pub use self::walk::{ErasedSide, Eraser, Judge, MetEntry, SideCommit, Verdict};
 use crate::identity::random_id;
 use crate::medium::Medium;
 use crate::medium::posix::{LinkOutcome, TakeoverFile};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use fieldstone_format::Id;
+use fieldstone_format::log::SideRecord;
 
 /// A file: log or data log of a writer, data log of a takeover.
 pub type FileOf = (Id, u32);
@@ -79,6 +80,23 @@ pub struct PurgePlan {
     pub unsound: BTreeSet<FileOf>,
     /// Inputs that cannot be read whole, by source.
     pub damaged: Vec<usize>,
+    /// The side records of an erasure, and the files that it empties.
+    pub erasure: Erasure,
+}
+
+/// The side records of an erasure, and the files that it empties (R36).
+#[derive(Debug, Default)]
+pub struct Erasure {
+    /// Whether no file keeps bytes that nothing names.
+    pub all_dead: bool,
+    /// Files that hold bytes of entries that go.
+    pub files: HashSet<FileOf>,
+    /// Side records of which rows are erased, by commit.
+    pub records: HashMap<(Id, u64), Vec<SideRecord>>,
+    /// Rows that are erased.
+    pub rows: u64,
+    /// Inputs that hold them, by file name.
+    pub inputs: HashSet<String>,
 }
 
 /// The part of a plan that one input has.

@@ -15,6 +15,7 @@ use super::inputs::{Inputs, name_of_log};
 use super::plan::{PurgePlan, Share, Spans};
 use super::walk::{Judge, PurgeWalk, Verdict, inputs_of};
 use crate::entry_source::EntrySource;
+use crate::medium::Medium;
 use crate::snapshot::Snapshot;
 
 /// Most bytes that one purge copies, so that little room is needed until the replaced files go.
@@ -26,7 +27,7 @@ const DEAD_MIN: u64 = 64 << 10;
 impl PurgePlan {
     /// Plans a purge of these inputs; `each` is called with each key.
     pub fn find(
-        snapshot: &Snapshot,
+        (snapshot, medium): (&Snapshot, &dyn Medium),
         inputs: &Inputs,
         now: i64,
         judge: &mut dyn Judge,
@@ -42,8 +43,12 @@ impl PurgePlan {
                     plan.keep(snapshot, met.source, &Entry::decode(&met.value)?)?;
                 } else {
                     plan.versions += 1;
-                    if let Location::Inline { data, .. } = Entry::decode(&met.value)?.location {
+                    let entry = Entry::decode(&met.value)?;
+                    if let Location::Inline { data, .. } = &entry.location {
                         plan.inline += data.len() as u64;
+                    }
+                    if let Some((file, ..)) = entry.location.own_range() {
+                        plan.erasure.files.insert((snapshot.holder(met.source, &entry)?, file));
                     }
                     *plan.of_sources.entry(met.source).or_default() += 1;
                 }
@@ -57,6 +62,10 @@ impl PurgePlan {
             }
         }
         plan.damaged = std::mem::take(&mut walk.damaged);
+        match walk.eraser() {
+            Some(eraser) => plan.find_erased(inputs, medium, eraser)?,
+            None => plan.erasure.files.clear(),
+        }
         drop(walk);
         plan.live.values_mut().for_each(Spans::merge);
         plan.weigh(snapshot, inputs)?;
@@ -125,7 +134,9 @@ impl PurgePlan {
             let age = (true, ended.commits.first().map_or(0, |commit| commit.stamp));
             let share = Share { copied: self.live((writer, 0)), files: 1, age };
             let data_logs = &ended.log.record.data_logs;
-            let is_worth = dropped.contains_key(&name);
+            let is_worth = dropped.contains_key(&name)
+                || self.erasure.inputs.contains(&name)
+                || self.must_go((writer, 0), payload);
             self.share((name, share), payload, is_worth, snapshot, [(writer, &data_logs[..])])?;
         }
         for takeover in &inputs.takeovers {
@@ -133,7 +144,10 @@ impl PurgePlan {
             let payload = own.iter().map(|(_, length)| length.saturating_sub(data::HEADER_LEN)).sum();
             let copied = own.iter().map(|(number, _)| self.live((takeover.header.id, *number))).sum();
             let share = Share { copied, files: 1 + own.len() as u64, age: (false, takeover.number()) };
-            let is_worth = dropped.contains_key(&takeover.shown) || is_dead(payload, copied);
+            let is_worth = dropped.contains_key(&takeover.shown)
+                || self.erasure.inputs.contains(&takeover.shown)
+                || self.erasure.all_dead && copied < payload
+                || is_dead(payload, copied);
             let mut rows = Vec::new();
             takeover.each_log(|log| {
                 rows.push(log);
@@ -160,7 +174,7 @@ impl PurgePlan {
                 let file = (writer, *number);
                 let (live, whole) = (self.live(file), length.saturating_sub(data::HEADER_LEN));
                 // An acceptance names its file.
-                let is_gone = live == 0 || is_dead(whole, live);
+                let is_gone = live == 0 || is_dead(whole, live) || self.must_go(file, whole);
                 let stays = snapshot.accepted.concerns(writer, *number) || self.unsound.contains(&file);
                 if stays || !is_gone {
                     continue;

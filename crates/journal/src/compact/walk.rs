@@ -4,12 +4,13 @@
 //! those of other users and of losses, those that cannot be read, and all of them during a hold.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::entry::Entry;
 use fieldstone_format::location::AttemptTombstone;
+use fieldstone_format::log::SideRecord;
 use fieldstone_format::{Id, keys, log};
 
 use crate::entry_source::{EntryCursor, EntryHeap, EntrySource, Place};
@@ -50,6 +51,43 @@ pub trait Judge {
 
     /// Whether the bytes of an entry can be read, and match their checksums (R19).
     fn is_sound(&mut self, key: &[u8], entry: &MetEntry) -> Result<bool>;
+
+    /// The eraser of an erasure (R36); `None` for a purge, which gives back room alone.
+    fn eraser(&mut self) -> Option<&mut dyn Eraser> {
+        None
+    }
+}
+
+/// Decides what an erasure takes besides entries.
+pub trait Eraser {
+    /// Whether something of a dataset, by its encoded first level, may have been dropped that is to be erased: files may hold
+    /// bytes of it that no entry names any more.
+    fn is_wanted(&mut self, dataset: &[u8]) -> Result<bool>;
+
+    /// The side records of a commit without what is erased; `None` if all stay.
+    fn records(&mut self, commit: &SideCommit, records: &[SideRecord]) -> Result<Option<ErasedSide>>;
+}
+
+/// Side records of which rows were erased.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErasedSide {
+    /// All records of the commit.
+    pub records: Vec<SideRecord>,
+    /// The number of these rows.
+    pub rows: u64,
+    /// The datasets that they speak of, as encoded first levels: older versions are not whole there any more.
+    pub datasets: BTreeSet<Vec<u8>>,
+}
+
+/// A commit with side records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SideCommit {
+    /// Its log.
+    pub writer: Id,
+    /// Its number there.
+    pub sequence: u64,
+    /// The transaction under which it is prepared, unless that is forgotten.
+    pub transaction: Option<Id>,
 }
 
 /// The datasets in which nothing may go.
@@ -197,6 +235,11 @@ impl<'a> PurgeWalk<'a> {
             Some(known) => known.with(unread),
             None => unread,
         });
+    }
+
+    /// The eraser, if this is an erasure.
+    pub fn eraser(&mut self) -> Option<&mut dyn Eraser> {
+        self.judge.eraser()
     }
 
     /// Whether the bytes of an entry of this key are as they were written.

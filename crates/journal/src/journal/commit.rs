@@ -314,6 +314,12 @@ impl<'a> Committer<'a> {
         Ok(horizon)
     }
 
+    /// Ends this process's log, so that it can be taken over; the next commit begins a new one. It stays where values that
+    /// wait name bytes of its files.
+    pub fn leave_log(&self) {
+        self.state.idle().leave_log();
+    }
+
     /// Forgets a transaction that has ended.
     pub(super) fn forget(&self, transaction: Id) {
         self.state.writer.lock().end(transaction);

@@ -58,6 +58,8 @@ pub struct PurgeReport {
     pub versions: u64,
     /// Bytes that are given back, at once or when the grace is over.
     pub nbytes: u64,
+    /// Rows of side records that an erasure takes.
+    pub rows: u64,
     /// Files that go, because they are replaced or nothing names them any more.
     pub condemned: u64,
     /// Files that stay until the grace is over.
@@ -77,6 +79,7 @@ impl PurgeReport {
         self.fields += plan.fields;
         self.versions += plan.versions;
         self.nbytes += plan.freed;
+        self.rows += plan.erasure.rows;
         self.condemned += plan.files;
     }
 }
@@ -236,9 +239,10 @@ impl Purge<'_, '_> {
     }
 
     fn plan(&mut self, snapshot: &Arc<Snapshot>, inputs: &Inputs, now: i64) -> Result<PurgePlan> {
-        let (session, clock) = (self.session, &*self.maintenance.looks.access.env().clock);
+        let Looks { access, medium, .. } = self.maintenance.looks;
+        let (session, clock) = (self.session, &*access.env().clock);
         let (progress, each) = (&mut self.progress, &mut *self.each);
-        PurgePlan::find(snapshot, inputs, now, self.judge, &mut || {
+        PurgePlan::find((snapshot, &**medium), inputs, now, self.judge, &mut || {
             session.check(clock)?;
             progress.keys += 1;
             each(*progress)

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use fieldstone_core::key::{KeyValue, Level};
 use fieldstone_core::{Code, Result};
 use fieldstone_format::keys::level_text;
+use fieldstone_format::log::SideRecord;
 use fieldstone_format::schema_extension;
-use fieldstone_format::store_record::{self, Range, RangeAction, Selection, SelectionItem, StoreRecord};
+use fieldstone_format::store_record::{
+    self, Erasure, Range, RangeAction, Selection, SelectionItem, StoreRecord,
+};
 
 use super::commit::Committer;
 use crate::session::Session;
@@ -68,10 +71,19 @@ impl Ranges<'_> {
     }
 
     fn put(&self, ranges: impl Iterator<Item = Range>, session: &Session) -> Result<()> {
-        let looks = self.committer.looks();
         let records = ranges.map(|range| store_record::encode(&StoreRecord::Range(range))).collect();
+        self.record(records, session)
+    }
+
+    /// Notes, durably, that something is made unreadable.
+    pub fn note_erasure(&self, erasure: Erasure, session: &Session) -> Result<()> {
+        self.record(vec![store_record::encode(&StoreRecord::Erasure(erasure))], session)
+    }
+
+    fn record(&self, records: Vec<SideRecord>, session: &Session) -> Result<()> {
+        let looks = self.committer.looks();
         let (horizon, _) = looks.horizon()?;
-        // It does not belong to a transaction: everybody sees the entries that the version shows.
+        // It does not belong to a transaction: everybody sees it.
         self.committer.decide(schema_extension::flag(), records, horizon, &session.within(None))?;
         looks.snapshot().map(drop)
     }

@@ -216,8 +216,17 @@ impl Writer {
         {
             return;
         }
-        self.left = log.all_prepared();
+        self.leave_log();
+    }
+
+    /// Closes the log, while no commit is under way: the next commit begins a new one. Not while values that wait name bytes of
+    /// its files.
+    pub fn leave_log(&mut self) {
+        if !self.sessions.bound().is_empty() || !self.has_made_log() {
+            return;
+        }
         if let Some(left) = self.log.take() {
+            self.left = left.all_prepared();
             left.close();
         }
         (self.data, self.log_id) = (None, None);

@@ -41,6 +41,7 @@
 
 mod admin;
 mod compaction;
+mod erasing;
 mod fields;
 mod lanes;
 mod listing;
@@ -64,6 +65,7 @@ pub use fieldstone_journal::session::{Cancel, Session, SessionId};
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;
 pub use compaction::{CompactProgress, CompactReport, Compaction, LeftLog};
+pub use erasing::{EraseSide, ErasedSide, Erasing, ErasureReport, SideCommit};
 pub use fields::FieldAccess;
 pub use fieldstone_core::lock_kind::LockKind;
 pub use lanes::{KeyEntry, StoreSettings, TransactionState, VersionOrder};

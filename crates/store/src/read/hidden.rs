@@ -20,6 +20,7 @@ use fieldstone_journal::medium::clock_stamp;
 
 use super::blocks::Source;
 use super::matcher::{Match, Matcher};
+use super::purged::selects;
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
 use crate::snapshot::{KeyWipes, Order, Snapshot, Wiped};
@@ -53,6 +54,41 @@ enum Standing {
     Aborted,
 }
 
+/// The reason why hidden content stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Residue {
+    /// It is another user's.
+    OfOthers,
+    /// A process goes on with its log.
+    Living,
+    /// It is the mark of an attempt (R64).
+    Mark,
+    /// Its transaction can be switched yet.
+    Open,
+    /// Something below it stays.
+    Below,
+}
+
+impl Residue {
+    /// Whether it stays however often an erasure is made.
+    pub fn stays(self) -> bool {
+        self != Residue::Below
+    }
+
+    /// In words.
+    pub fn why(self) -> &'static str {
+        match self {
+            Residue::OfOthers => "another user's log holds it: that user can erase it",
+            Residue::Living => "a process still writes this log: close it, and erase again",
+            Residue::Mark => "the mark of the field's newest attempt keeps its key",
+            Residue::Open => "its transaction can be switched off yet: erase again in two days",
+            Residue::Below => {
+                "something hides it that is not final yet, or that is below something that stays"
+            }
+        }
+    }
+}
+
 /// The place of a part among the parts of its key, the greater one being newer.
 type Rank = (Order, u64, Id, u64, u64);
 
@@ -81,7 +117,8 @@ impl HiddenEntries {
         }
     }
 
-    fn is_selected(&mut self, key: &[u8]) -> Result<bool> {
+    /// Whether one of the requests selects a key.
+    pub fn selects(&mut self, key: &[u8]) -> Result<bool> {
         for matcher in &mut self.matchers {
             if matcher.test(key)? == Match::Yes {
                 return Ok(true);
@@ -163,6 +200,72 @@ impl HiddenEntries {
         state.is_some_and(|state| state.aborted() && is_old(state.order()))
     }
 
+    /// Whether one of the requests selects a dataset, by its encoded first level.
+    pub fn selects_dataset(&self, dataset: &[u8]) -> Result<bool> {
+        for matcher in &self.matchers {
+            if selects(matcher.selection(), dataset)? {
+                return Ok(true);
+            }
+        }
+        Ok(self.matchers.is_empty())
+    }
+
+    /// Whether nothing can switch the content of a transaction off any more.
+    pub fn is_final(&mut self, transaction: Option<Id>) -> bool {
+        transaction.is_none_or(|id| self.is_sealed(id))
+    }
+
+    /// Entries under a selected key that no reader of now sees, by the number of their source, each with the reason why it
+    /// stays; and whether the key has a field. Content of open transactions is neither.
+    pub fn residues(&mut self, key: &[u8], entries: &[MetEntry]) -> Result<(Vec<(usize, Residue)>, bool)> {
+        if !self.selects(key)? {
+            return Ok((Vec::new(), false));
+        }
+        let wipes = self.snapshot.wipes.of_key(key)?;
+        let mut parts = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let mut part = Part::decode(&self.snapshot, entry.source, entry.place, &entry.value)?;
+            let standing = self.standing(&mut part, [&wipes, &wipes])?;
+            parts.push((part, standing));
+        }
+        let counts = |standing: &Standing| matches!(standing, Standing::Settled | Standing::Unsettled);
+        let is_seen =
+            |part: &Part| part.wiped != Wiped::Yes || part.attempt.is_some() && part.commit.moved.is_none();
+        let seen = parts.iter().filter(|(part, standing)| counts(standing) && is_seen(part));
+        let versions = KeyVersions::new(key, seen.map(|(part, _)| part.clone()).collect());
+        let live: HashSet<EntryId> =
+            versions.map(|versions| versions.live().iter().map(Part::id).collect()).unwrap_or_default();
+        let is_live = |part: &Part| part.wiped != Wiped::Yes && live.contains(&part.id());
+        let is_field = |(part, standing): &(Part, Standing)| {
+            counts(standing)
+                && is_live(part)
+                && !part.entry.is_removal()
+                && !part.entry.is_attempt_tombstone()
+        };
+        let has_field = parts.iter().any(is_field);
+        let mut left = Vec::new();
+        for (part, standing) in &parts {
+            if *standing == Standing::Aside || has_field && counts(standing) && is_live(part) {
+                continue;
+            }
+            left.push((part.source as usize, self.residue(part)));
+        }
+        Ok((left, has_field))
+    }
+
+    fn residue(&mut self, part: &Part) -> Residue {
+        let is_living = part.commit.taken == 0
+            && !self.ended.contains(&part.commit.writer)
+            && part.commit.user == self.user;
+        match part.commit.transaction {
+            _ if part.commit.user != self.user => Residue::OfOthers,
+            _ if is_living => Residue::Living,
+            _ if part.entry.is_attempt_tombstone() => Residue::Mark,
+            Some(id) if !self.is_sealed(id) => Residue::Open,
+            _ => Residue::Below,
+        }
+    }
+
     /// The parts under a key with what they are; `None` if the key is left alone: another user has a part in it.
     fn parts(&mut self, key: &[u8], entries: &[MetEntry]) -> Result<Option<Vec<(Part, Standing)>>> {
         let wipes = self.snapshot.wipes.of_key(key)?;
@@ -188,7 +291,7 @@ impl Judge for HiddenEntries {
     }
 
     fn judge(&mut self, key: &[u8], entries: &[MetEntry], verdicts: &mut [Verdict]) -> Result<()> {
-        if !self.is_selected(key)? {
+        if !self.selects(key)? {
             return Ok(());
         }
         let Some(parts) = self.parts(key, entries)? else { return Ok(()) };

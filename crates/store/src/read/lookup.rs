@@ -1,18 +1,42 @@
 //! Finding one key: filters rule most segments out, one block of the others is searched.
 
-use fieldstone_core::Result;
+use std::sync::Arc;
+
+use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::level_ends;
+use fieldstone_format::keys::{key_text, level_ends};
 use fieldstone_format::segment::key_hash;
 
 use fieldstone_journal::entry_source::EntryCursor;
 
+use super::purged::{is_dataset_purged, purged};
 use super::versions::{KeyVersions, Part};
+use crate::files::Files;
 use crate::snapshot::Snapshot;
 
 /// The field under an encoded key; `None` where there is none, or a removal counts.
 pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<KeyVersions>> {
     Ok(all_under(snapshot, key, own)?.filter(|versions| versions.live > 0))
+}
+
+/// The same; where its files are gone because takeovers moved their commits, in the snapshot that has them now, which takes the
+/// place of the one before.
+pub fn lookup_moved(
+    files: &Files,
+    snapshot: &mut Arc<Snapshot>,
+    key: &[u8],
+    own: Option<Id>,
+) -> Result<Option<KeyVersions>> {
+    let gone = match lookup(snapshot, key, own) {
+        Err(gone) if gone.code() == Code::DataGone => gone,
+        found => return found,
+    };
+    let Some(again) = files.again(snapshot)? else { return Err(gone) };
+    *snapshot = again;
+    match lookup(snapshot, key, own)? {
+        None if is_dataset_purged(snapshot, &key[..level_ends(key)?[0]])? => Err(purged(key_text(key))),
+        found => Ok(found),
+    }
 }
 
 /// The same with removals: `None` where nothing counts.

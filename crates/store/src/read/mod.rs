@@ -30,7 +30,7 @@ pub use entries::{entries, transactions};
 pub use field::LocalField;
 pub use hidden::HiddenEntries;
 pub use list::{ListStream, list};
-pub use lookup::lookup;
+pub use lookup::{lookup, lookup_moved};
 pub use matcher::{Match, Matcher};
 pub use outside::Outside;
 pub use plan::retrieve;

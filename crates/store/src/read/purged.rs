@@ -7,7 +7,7 @@ use fieldstone_format::keys::{decode_names, decode_value};
 use crate::snapshot::Snapshot;
 
 /// Whether a request may select fields of the dataset with this encoded first level.
-fn selects(selection: &Selection, dataset: &[u8]) -> Result<bool> {
+pub fn selects(selection: &Selection, dataset: &[u8]) -> Result<bool> {
     let mut rest = dataset;
     for name in decode_names(&mut rest)?.iter() {
         let value = decode_value(&mut rest)?;

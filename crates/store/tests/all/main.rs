@@ -17,6 +17,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod ends;
+mod erase_faults;
 mod external;
 mod faults;
 mod feed;
