@@ -13,6 +13,7 @@
 //! * `read`: from a request to entries, from entries to checked bytes;
 //! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
+//!   `retain`: rules of retention; `maintain`: what they ask for, and what pays;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
@@ -27,9 +28,11 @@ mod existing;
 pub mod field;
 pub mod frontends;
 pub mod local;
+mod maintain;
 mod purge;
 mod read;
 mod report;
+mod retain;
 mod standing;
 mod wipe;
 

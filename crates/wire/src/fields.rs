@@ -9,12 +9,13 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 use fieldstone_store::Outline;
 use fieldstone_store::api::{
-    AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, CompactProgress,
-    CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState,
-    FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, PurgeProgress, PurgeReport, Purging,
-    ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem,
-    StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WipeReport,
-    Wiping, WriterStatus,
+    AcceptanceReport, Advice, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport,
+    CompactProgress, CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes,
+    FieldLocation, FileState, FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, MaintainAction,
+    MaintainProgress, MaintainReport, MaintainStep, Maintaining, PlaceFile, PurgeProgress, PurgeReport,
+    Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule, RetrieveOptions, Stats, StatsBy, StatsRow,
+    Status, StatusProblem, StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value,
+    VerifyReport, WipeReport, Wiping, WriterStatus,
 };
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -234,6 +235,7 @@ pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Resu
 
 wire_enum! {
     ArchivedValue { 0 Bytes(data), 1 Array(data, dtype, shape), 2 Piece(data, dtype, places) }
+    MaintainAction { 0 Sweep, 1 Wipe, 2 Purge, 3 Compact }
     StatsBy { 0 Owner, 1 Dataset, 2 Writer, 3 Keyword(name) }
     PlaceFile { 0 Own(writer, file), 1 Grown(path), 2 Outside(path), 3 Takeover(path) }
 }
@@ -268,8 +270,9 @@ wire_struct! {
     FormatPin { user, time }
     Status {
         url, id, schema, format, format_pin, version, writers, transactions, owners, problems, accepted, free_bytes,
-        free_inodes, bytes_by_user, unflushed,
+        free_inodes, bytes_by_user, unflushed, advice,
     }
+    Advice { command, gain, is_estimate }
     KeyEntry { id, order, attempt, generation, removal, live, length, piece }
     TransactionState { id, user, kinds, aborted, ended, order, prepared }
     CheckpointOptions { incremental }
@@ -283,4 +286,12 @@ wire_struct! {
     PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
     Wiping { older_than, doit, all, session }
     WipeReport { fields, nbytes, foreign, done }
+    Retaining { older_than, versions, drop, all, session }
+    RetentionRule { request, older_than, versions, owner, since }
+    Maintaining { grace, max_bytes, dry_run, session }
+    MaintainProgress { step, action, request, done, nbytes }
+    MaintainStep {
+        action, request, done, fields, versions, nbytes, files, rewritten, nanoseconds, why, code,
+    }
+    MaintainReport { steps, waiting, more }
 }

@@ -58,6 +58,8 @@ pub struct PurgeReport {
     pub versions: u64,
     /// Bytes that are given back, at once or when the grace is over.
     pub nbytes: u64,
+    /// Bytes that are written for that: payload that stays, and indexes.
+    pub rewritten: u64,
     /// Files that go, because they are replaced or nothing names them any more.
     pub condemned: u64,
     /// Files that stay until the grace is over.
@@ -77,6 +79,7 @@ impl PurgeReport {
         self.fields += plan.fields;
         self.versions += plan.versions;
         self.nbytes += plan.freed;
+        self.rewritten += plan.copied + plan.index;
         self.condemned += plan.files;
     }
 }
@@ -134,6 +137,11 @@ impl Maintenance<'_> {
         if options.doit {
             check_format(TAKEOVERS_SINCE, snapshot.format.version, "a purge")?;
         }
+        let files_before = medium.inspect().size()?.0;
+        if options.doit {
+            // On a full disk this room is all that there is.
+            self.clean(files, &snapshot, Graces::all(grace))?;
+        }
         let compact = CompactOptions {
             grace: self.grace(files, options.grace),
             part_every: u64::MAX,
@@ -152,7 +160,7 @@ impl Maintenance<'_> {
             skipped: HashSet::new(),
             damaged: HashSet::new(),
         };
-        purge.report.files.0 = medium.inspect().size()?.0;
+        purge.report.files.0 = files_before;
         purge.report.kept = protection(&snapshot, access.user(session), access.env().clock.now());
         let mut races = 0;
         while purge.report.kept.is_none() {
