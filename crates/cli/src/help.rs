@@ -24,6 +24,8 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "accept",
             "compact",
             "purge",
+            "retain",
+            "maintain",
             "version",
             "upgrade",
             "dump",

@@ -36,8 +36,8 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldStore, IfExists, KeyEntry,
-    ListOptions, Listing, Pairs, PurgeProgress, PurgeReport, Purging, Session, StoreSettings,
-    TransactionState, WipeReport, Wiping,
+    ListOptions, Listing, MaintainProgress, MaintainReport, Maintaining, Pairs, PurgeProgress, PurgeReport,
+    Purging, Retaining, RetentionRule, Session, StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
 use fieldstone_catalog::access::CatalogAccess;
@@ -132,6 +132,19 @@ pub trait BackendAdmin {
 
     /// See [`Store::wipe`](crate::Store::wipe).
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport>;
+
+    /// See [`Store::retain`](crate::Store::retain).
+    fn retain(&self, request: &Request, how: &Retaining) -> Result<RetentionRule>;
+
+    /// See [`Store::rules`](crate::Store::rules).
+    fn rules(&self) -> Result<Vec<RetentionRule>>;
+
+    /// See [`Store::maintain`](crate::Store::maintain).
+    fn maintain(
+        &self,
+        what: &Maintaining,
+        each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
+    ) -> Result<MaintainReport>;
 
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;

@@ -43,6 +43,8 @@ const VERBS: [&str; 41] = [
     "accept",
     "compact",
     "purge",
+    "retain",
+    "maintain",
     "upgrade",
     "dump",
     "version",

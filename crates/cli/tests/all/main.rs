@@ -17,6 +17,7 @@ mod lineage;
 mod operations;
 mod purge;
 mod real_files;
+mod retain;
 mod run;
 mod schema_and_show;
 mod sharing;

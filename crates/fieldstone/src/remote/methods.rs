@@ -75,6 +75,8 @@ macro_rules! backend_admin {
             0x0502 try upgrade(session: &Session) -> (u32, u32);
             0x0503 try pin_format(version: u32, session: &Session) -> ();
             0x0504 try wipe(request: &Request, how: &Wiping) -> WipeReport;
+            0x0508 try retain(request: &Request, how: &Retaining) -> RetentionRule;
+            0x0509 try rules() -> Vec<RetentionRule>;
         }
     };
 }
@@ -270,6 +272,7 @@ pub mod alone {
         CATALOG = 0x0483;
         GRAPH = 0x0484;
         GRAPH_IN = 0x0485;
+        MAINTAIN = 0x050a;
         COMPACT = 0x0530;
         PURGE = 0x0531;
         ENTRIES = 0x0570;

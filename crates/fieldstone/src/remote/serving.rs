@@ -33,7 +33,7 @@ use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, IfExists, ListEntry, ListOptions,
-    Purging, ReadOptions, RemoveOptions, RetrieveOptions, Session, StatsBy, Wiping,
+    Maintaining, Purging, ReadOptions, RemoveOptions, Retaining, RetrieveOptions, Session, StatsBy, Wiping,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};
@@ -115,6 +115,10 @@ fn of_backend(
         alone::PURGE => {
             let what = Purging::read(input)?;
             Ok(encoded(&store.purge(&what, &mut |progress| serving.hand_over(&progress))?))
+        }
+        alone::MAINTAIN => {
+            let what = Maintaining::read(input)?;
+            Ok(encoded(&store.maintain(&what, &mut |progress| serving.hand_over(&progress))?))
         }
         alone::ID => Ok(encoded(&store.id())),
         alone::CATALOG => {

@@ -18,9 +18,10 @@ use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
     CompactReport, Compaction, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry, ListOptions,
-    Listing, Pairs, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, RetrieveOptions,
-    Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec, TransactionState,
-    Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
+    Listing, MaintainProgress, MaintainReport, Maintaining, Pairs, PurgeProgress, PurgeReport, Purging,
+    ReadOptions, RemoveOptions, Retaining, RetentionRule, RetrieveOptions, Session, Stats, StatsBy, StatsRow,
+    Status, StoreSettings, StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, WipeReport,
+    Wiping, key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
@@ -302,6 +303,15 @@ impl BackendAdmin for RemoteStore {
     ) -> Result<PurgeReport> {
         let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
         self.far.call_in_portions(alone::PURGE, |out| what.put(out), take)
+    }
+
+    fn maintain(
+        &self,
+        what: &Maintaining,
+        each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
+    ) -> Result<MaintainReport> {
+        let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
+        self.far.call_in_portions(alone::MAINTAIN, |out| what.put(out), take)
     }
 }
 
