@@ -21,7 +21,9 @@ from .reports import (
     CompactReport,
     ExportReport,
     IngestReport,
+    MaintainReport,
     PurgeReport,
+    RetentionRule,
     Stats,
     Status,
     TransferReport,
@@ -99,6 +101,17 @@ def _purge(
     progress: Any,
 ) -> PurgeReport: ...
 def _wipe(store: _Store, request: _Request, older_than: int | None, doit: bool, all: bool) -> WipeReport: ...
+def _retain(
+    store: _Store,
+    request: _Request,
+    older_than: float | None,
+    versions: int | None,
+    how: tuple[bool, bool],
+) -> RetentionRule: ...
+def _rules(store: _Store) -> tuple[RetentionRule, ...]: ...
+def _maintain(
+    store: _Store, max_bytes: int | None, grace: float, dry_run: bool, progress: Any
+) -> MaintainReport: ...
 def _stats_by(store: _Store, request: _Request, by: str) -> list[tuple[str | None, int, int, int, int]]: ...
 def _ingest_fdb(
     store: _Store, config: str, request: _Request, key: Any, python: str | None, progress: Any

@@ -36,12 +36,14 @@ mod interrupt;
 mod keys;
 mod listing;
 mod log;
+mod maintain;
 mod news;
 mod opening;
 mod purge;
 mod registry;
 mod reports;
 mod request;
+mod retain;
 mod sequence;
 mod stats;
 mod store;
@@ -119,6 +121,8 @@ mod native {
     #[pymodule_export]
     use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
+    use super::maintain::maintain;
+    #[pymodule_export]
     use super::opening::open;
     #[pymodule_export]
     use super::purge::purge;
@@ -126,6 +130,8 @@ mod native {
     use super::registry::finish;
     #[pymodule_export]
     use super::request::{PyRequest, within};
+    #[pymodule_export]
+    use super::retain::{retain, rules};
     #[pymodule_export]
     use super::sequence::items;
     #[pymodule_export]
