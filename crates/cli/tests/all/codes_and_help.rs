@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 41] = [
+const VERBS: [&str; 43] = [
     "transaction",
     "arrays",
     "mesh",
