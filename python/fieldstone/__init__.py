@@ -53,6 +53,7 @@ from ._native import (
     open,
 )
 from ._partitions import Partitions, Slot, SlotStep
+from ._retention import Rules
 from ._rows import Box, Rows, Step, Tag, Variable
 from ._run import Run
 from ._store import Store
@@ -84,6 +85,7 @@ from ._zarr import zarr_store
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
     AcceptanceReport,
+    Advice,
     ArchiveReport,
     CheckpointReport,
     CompactReport,
@@ -95,9 +97,12 @@ from .reports import (
     IngestReport,
     LeftBehind,
     LeftLog,
+    MaintainReport,
+    MaintainStep,
     Problem,
     PurgeReport,
     RebuildReport,
+    RetentionRule,
     Skipped,
     Stats,
     Status,
@@ -113,6 +118,7 @@ from .reports import (
 
 __all__ = [
     "AcceptanceReport",
+    "Advice",
     "ArchiveReport",
     "ArrayGroup",
     "ArrayJob",
@@ -157,6 +163,8 @@ __all__ = [
     "LeftLog",
     "Lineage",
     "Listing",
+    "MaintainReport",
+    "MaintainStep",
     "Mesh",
     "Moved",
     "NotFound",
@@ -169,7 +177,9 @@ __all__ = [
     "Region",
     "Related",
     "Request",
+    "RetentionRule",
     "Rows",
+    "Rules",
     "Run",
     "SetInfo",
     "Skipped",

@@ -22,7 +22,7 @@ def before(older_than: Any) -> int | None:
     """
     if older_than is None:
         return None
-    seconds = _seconds(older_than)
+    seconds = seconds_of(older_than)
     if seconds is None:
         return datetime_ns(older_than)
     if not 0 <= seconds < math.inf:
@@ -33,7 +33,7 @@ def before(older_than: Any) -> int | None:
     return moment
 
 
-def _seconds(older_than: Any) -> float | None:
+def seconds_of(older_than: Any) -> float | None:
     """Seconds of an age; None for a moment."""
     if isinstance(older_than, bool):
         return math.nan

@@ -1,4 +1,4 @@
-"""Progress of ``store.compact`` and ``store.purge``."""
+"""Progress of ``store.compact``, ``store.purge`` and ``store.maintain``."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ def shown(progress: Any, out: TextIO) -> _Progress | None:
 def purging(progress: Any, out: TextIO) -> _Progress | None:
     """The same for a purge."""
     return _received(progress, out, "purging: {} fields, {} bytes given back")
+
+
+def maintaining(progress: Any, out: TextIO) -> Callable[[str, str, int, int], object] | None:
+    """The same for maintenance."""
+    if callable(progress):
+        return progress
+    if not (progress and out.isatty()):
+        return None
+
+    def show(action: str, request: str, done: int, nbytes: int) -> None:
+        out.write(f"\r\x1b[Kmaintaining: {action} {request[:40]} {done} done, {nbytes} bytes given back")
+        out.flush()
+
+    return show
 
 
 def _received(progress: Any, out: TextIO, text: str) -> _Progress | None:

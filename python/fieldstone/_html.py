@@ -277,6 +277,11 @@ def _count(name: str, of: Any) -> Any:
     return size(of) if name.endswith("bytes") and isinstance(of, int) else of
 
 
+def listed(name: str, items: Sequence[Any]) -> str:
+    """A list of reports, a row each."""
+    return _listed(name, items) if items else _table((name,), ())
+
+
 def _listed(name: str, items: Sequence[Any], more: str = "") -> str:
     more = more or (f"… {len(items) - _ROWS} more" if len(items) > _ROWS else "")
     if not is_dataclass(items[0]):

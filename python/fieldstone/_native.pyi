@@ -23,7 +23,9 @@ from .reports import (
     ErasureReport,
     ExportReport,
     IngestReport,
+    MaintainReport,
     PurgeReport,
+    RetentionRule,
     Stats,
     Status,
     TransferReport,
@@ -104,6 +106,17 @@ def _set_lock(store: _Store, request: _Request, what: str, locks: bool) -> int: 
 def _locks(store: _Store) -> list[DatasetLock]: ...
 def _erase(store: _Store, request: _Request, doit: bool) -> ErasureReport: ...
 def _wipe(store: _Store, request: _Request, older_than: int | None, doit: bool, all: bool) -> WipeReport: ...
+def _retain(
+    store: _Store,
+    request: _Request,
+    older_than: float | None,
+    versions: int | None,
+    how: tuple[bool, bool],
+) -> RetentionRule: ...
+def _rules(store: _Store) -> tuple[RetentionRule, ...]: ...
+def _maintain(
+    store: _Store, max_bytes: int | None, grace: float, dry_run: bool, progress: Any
+) -> MaintainReport: ...
 def _stats_by(store: _Store, request: _Request, by: str) -> list[tuple[str | None, int, int, int, int]]: ...
 def _ingest_fdb(
     store: _Store, config: str, request: _Request, key: Any, python: str | None, progress: Any

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final, overload
 from ._age import before
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
-from ._compact import purging, seconds, shown
+from ._compact import maintaining, purging, seconds, shown
 from ._graph import Graph
 from ._hits import Hits
 from ._native import (
@@ -34,14 +34,18 @@ from ._native import (
     _items,
     _list_since,
     _locks,
+    _maintain,
     _purge,
     _Query,
+    _retain,
+    _rules,
     _set_lock,
     _Store,
     _transaction,
     _wipe,
 )
 from ._outside import declare
+from ._retention import Rules, age
 from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, tell, variables_of
 from ._run import Run
 from ._stats import StatsRows, stats_by
@@ -55,8 +59,10 @@ from .reports import (
     DeleteReport,
     ErasureReport,
     ExportReport,
+    MaintainReport,
     PurgeReport,
     RebuildReport,
+    RetentionRule,
     Stats,
     WipeReport,
 )
@@ -382,6 +388,67 @@ class Store(_Store):
         Denied for other users' datasets, for a store opened for reading, and for a store of format 1.
         """
         return _erase(self, what, doit)
+    def retain(
+        self,
+        request: _Request = None,
+        *,
+        older_than: float | timedelta | str | None = None,
+        versions: int | None = None,
+        drop: bool = False,
+        all: bool = False,
+    ) -> RetentionRule:
+        """Keeps a rule of retention in the store, for the whole datasets or indexes that the request selects
+        now and later. Returns it as a RetentionRule.
+
+        `older_than` is the age from which on fields are wiped: seconds, a timedelta, or text such as "5d".
+        `versions` is the number of versions of each field that stay, the visible one among them. The request
+        is the name of its rule: another one replaces it, ``drop=True`` ends it. Nothing goes until `maintain`
+        applies the rule.
+
+        A rule counts for the data of whoever made it; those of root and of the owner of the store's folder of
+        logs count for all data. A request that names no values means the whole store, and needs ``all=True``.
+
+        Raises Invalid for a keyword below the second level of keys, without an age and versions, and for
+        ``versions=0``; Denied for datasets of other users, for a store opened for reading, and for a store of
+        format 1; NotFound if there is no rule to drop.
+        """
+        return _retain(self, request, age(older_than), versions, (drop, all))
+
+    def rules(self) -> Rules:
+        """The rules of retention that are in force, by owner and request: a tuple of RetentionRule."""
+        return Rules(_rules(self))
+
+    def maintain(
+        self,
+        *,
+        grace: float | timedelta = 3600,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+        progress: Literal["auto"] | bool | Callable[[str, str, int, int], object] | None = None,
+    ) -> MaintainReport:
+        """Looks after this user's data: removes files that nothing names any more, wipes fields that rules of
+        retention call too old, purges versions that rules let go, and merges ended logs. Returns a
+        MaintainReport, whose steps say what each gained, or why it was left: only what pays is done.
+
+        Other processes may read and write meanwhile, and a call that ends early leaves the rest to the next
+        one. The room of fields that a rule wipes comes back by a later call, a `grace` after (seconds, or a
+        timedelta): call it daily. Under a rule with an age alone, older versions that newer ones hide stay;
+        under one with `versions`, only these. Without rules nothing goes. Use ``grace=0`` only if no other
+        process has the store open. `max_bytes` bounds the bytes that are written again; the next call goes
+        on.
+
+        `progress`: "auto" shows a line on a terminal; a function is called with (action, request of its rule,
+        fields or entries done, bytes given back), and an exception from it ends the call.
+
+        Raises Denied for a store opened for reading, and for a store of format 1. An error of one step is in
+        the report (``report.ok`` is False).
+        """
+        show = maintaining(progress, sys.stderr)
+        try:
+            return _maintain(self, max_bytes, seconds(grace), dry_run, show)
+        finally:
+            if show is not None and show is not progress:
+                sys.stderr.write("\r\x1b[K")
 
     # -- writing to the catalog
 

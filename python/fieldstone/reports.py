@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 _SHOWN = 5
@@ -219,6 +219,73 @@ class WipeReport(_Report):
 
 
 @dataclass(frozen=True)
+class RetentionRule(_Report):
+    """A rule of retention: the request whose fields it is about ("" means everything), the age from which on
+    they are wiped, the number of versions of each that stay, the user who made it, and when."""
+
+    request: str
+    older_than: timedelta | None
+    versions: int | None
+    owner: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class MaintainStep(_Report):
+    """A step of ``store.maintain``: ``action`` is "sweep" (removes files that nothing names), "wipe" (of the
+    rule with this ``request``), "purge" or "compact". If it was left, ``done`` is False, ``why`` says why,
+    and the counts are estimates.
+
+    ``fields`` and ``versions`` go, and ``nbytes`` come back: at once or after a grace; after a wipe by a
+    later purge. ``files`` are not needed any more, ``rewritten`` bytes were written again, in ``seconds``.
+    ``code`` names the error that ended it.
+    """
+
+    action: str
+    request: str | None = None
+    done: bool = False
+    fields: int = 0
+    versions: int = 0
+    nbytes: int = 0
+    files: int = 0
+    rewritten: int = 0
+    seconds: float = 0.0
+    why: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class MaintainReport(_Report):
+    """Report of ``store.maintain``: its steps, the number of files that stay until the grace is over
+    (``waiting``), and whether another call could do more (``more``)."""
+
+    steps: tuple[MaintainStep, ...]
+    waiting: int = 0
+    more: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether no step ended with an error."""
+        return all(step.code is None for step in self.steps)
+
+    def __repr__(self) -> str:
+        shown = _bounded("steps", self.steps)
+        return f"MaintainReport(ok={self.ok}, {shown}, waiting={self.waiting}, more={self.more})"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A command worth running, and what it would gain. ``estimate``: whether the numbers are estimates."""
+
+    command: str
+    gain: str
+    estimate: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.command}: {self.gain}"
+
+
+@dataclass(frozen=True)
 class WriterStatus:
     """One writer: its id, host, process and user. Its state is "open", "closed", "ended" (somebody else ended
     its log), "gone" (a process of this host ended without closing) or "silent" (one on another host has not
@@ -278,6 +345,7 @@ class Status(_Report):
     ``code`` is the program's exit code: 0, or that of the worst of ``problems``. ``format_pinned``: the user
     who pinned the version of the format, and when. ``accepted``: accepted losses. ``free_inodes``: the number
     of files that can still be created, None if unknown. ``bytes_by_user``: bytes of each user's files.
+    ``advice``: commands worth running for this user.
     """
 
     url: str
@@ -296,6 +364,7 @@ class Status(_Report):
     free_inodes: int | None = None
     bytes_by_user: Mapping[str, int] = field(default_factory=dict)
     unflushed: int = 0
+    advice: tuple[Advice, ...] = ()
 
     def __repr__(self) -> str:
         many = ("writers", "transactions", "owners", "problems")

@@ -38,12 +38,14 @@ mod keys;
 mod listing;
 mod locks;
 mod log;
+mod maintain;
 mod news;
 mod opening;
 mod purge;
 mod registry;
 mod reports;
 mod request;
+mod retain;
 mod sequence;
 mod stats;
 mod store;
@@ -125,6 +127,8 @@ mod native {
     #[pymodule_export]
     use super::locks::{locks, set_lock};
     #[pymodule_export]
+    use super::maintain::maintain;
+    #[pymodule_export]
     use super::opening::open;
     #[pymodule_export]
     use super::purge::purge;
@@ -132,6 +136,8 @@ mod native {
     use super::registry::finish;
     #[pymodule_export]
     use super::request::{PyRequest, within};
+    #[pymodule_export]
+    use super::retain::{retain, rules};
     #[pymodule_export]
     use super::sequence::items;
     #[pymodule_export]

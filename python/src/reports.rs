@@ -1,10 +1,12 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
-use fieldstone::ErasureReport;
+use std::time::Duration;
+
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
-    ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, DatasetLock, IngestReport, LeftLog,
-    PurgeReport, Stats, Status, VerifyReport, WipeReport,
+    ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, DatasetLock, ErasureReport,
+    IngestReport, LeftLog, MaintainReport, PurgeReport, RetentionRule, Stats, Status, VerifyReport,
+    WipeReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -147,6 +149,38 @@ pub fn wiped(py: Python<'_>, report: WipeReport) -> PyResult<Bound<'_, PyAny>> {
     report!(py, "WipeReport", { fields: report.fields, nbytes: report.nbytes, foreign: foreign, done: done })
 }
 
+/// A rule of retention.
+pub fn rule(py: Python<'_>, rule: RetentionRule) -> PyResult<Bound<'_, PyAny>> {
+    report!(py, "RetentionRule", {
+        request: rule.request,
+        older_than: rule.older_than.map(Duration::from_nanos),
+        versions: rule.versions,
+        owner: rule.owner,
+        since: time_object(py, rule.since)?,
+    })
+}
+
+/// The steps of maintenance.
+pub fn maintained(py: Python<'_>, report: MaintainReport) -> PyResult<Bound<'_, PyAny>> {
+    let steps = report.steps.into_iter().map(|step| {
+        report!(py, "MaintainStep", {
+            action: step.action.as_str(),
+            request: named(&step.request),
+            done: step.done,
+            fields: step.fields,
+            versions: step.versions,
+            nbytes: step.nbytes,
+            files: step.files,
+            rewritten: step.rewritten,
+            seconds: step.nanoseconds as f64 / 1e9,
+            why: step.why,
+            code: step.code.map(Code::as_str),
+        })
+    });
+    let steps = PyTuple::new(py, steps.collect::<PyResult<Vec<_>>>()?)?;
+    report!(py, "MaintainReport", { steps: steps, waiting: report.waiting, more: report.more })
+}
+
 fn named(name: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty())
 }
@@ -189,6 +223,12 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
     let pinned =
         status.format_pin.map(|pin| Ok::<_, PyErr>((pin.user, time_object(py, pin.time)?))).transpose()?;
     let accepted = acceptances(py, status.accepted)?;
+    let advice = status.advice.into_iter().map(|advice| {
+        report!(py, "Advice", {
+            command: advice.command, gain: advice.gain, estimate: advice.is_estimate,
+        })
+    });
+    let advice = PyTuple::new(py, advice.collect::<PyResult<Vec<_>>>()?)?;
     let bytes_by_user = PyDict::new(py);
     for (user, bytes) in status.bytes_by_user {
         bytes_by_user.set_item(user, bytes)?;
@@ -210,6 +250,7 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
         free_inodes: status.free_inodes,
         bytes_by_user: bytes_by_user,
         unflushed: status.unflushed,
+        advice: advice,
     })
 }
 

@@ -27,6 +27,8 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "locks",
             "compact",
             "purge",
+            "retain",
+            "maintain",
             "version",
             "upgrade",
             "dump",

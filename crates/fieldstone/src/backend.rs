@@ -36,8 +36,9 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldStore, IfExists,
-    KeyEntry, ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, Session,
-    StoreSettings, TransactionState, WipeReport, Wiping,
+    KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
+    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, Session, StoreSettings, TransactionState,
+    WipeReport, Wiping,
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport};
@@ -141,6 +142,19 @@ pub trait BackendAdmin {
     fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64>;
     /// The locks in force, by dataset.
     fn locks(&self) -> Result<Vec<DatasetLock>>;
+
+    /// See [`Store::retain`](crate::Store::retain).
+    fn retain(&self, request: &Request, how: &Retaining) -> Result<RetentionRule>;
+
+    /// See [`Store::rules`](crate::Store::rules).
+    fn rules(&self) -> Result<Vec<RetentionRule>>;
+
+    /// See [`Store::maintain`](crate::Store::maintain).
+    fn maintain(
+        &self,
+        what: &Maintaining,
+        each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
+    ) -> Result<MaintainReport>;
 
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;

@@ -31,8 +31,9 @@ use fieldstone_format::keys::encode_key;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, IfExists,
-    KeyEntry, ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, Session,
-    StoreSettings, TransactionState, WipeReport, Wiping,
+    KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
+    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, Session, StoreSettings, TransactionState,
+    WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::frontends::FilterStore;
@@ -168,6 +169,23 @@ impl BackendAdmin for FilterStore<dyn Backend> {
     /// Wipes within the filter alone: one of single fields lets nothing be wiped.
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
         self.beneath().wipe(&self.shown(request), how)
+    }
+
+    fn retain(&self, _request: &Request, _how: &Retaining) -> Result<RetentionRule> {
+        Err(self.refused("a rule of retention"))
+    }
+
+    /// Those of the whole store.
+    fn rules(&self) -> Result<Vec<RetentionRule>> {
+        self.beneath().rules()
+    }
+
+    fn maintain(
+        &self,
+        _what: &Maintaining,
+        _each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
+    ) -> Result<MaintainReport> {
+        Err(self.refused("maintenance"))
     }
 
     fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {

@@ -74,5 +74,8 @@ pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
-pub use store::{AllOf, CompactOptions, EraseOptions, OnCompact, OnPurge, PurgeOptions, Store, WipeOptions};
+pub use store::{
+    AllOf, CompactOptions, EraseOptions, MaintainOptions, OnCompact, OnMaintain, OnPurge, PurgeOptions,
+    RetainOptions, Store, WipeOptions,
+};
 pub use transaction::Transaction;

@@ -35,7 +35,8 @@ use crate::owner::Owner;
 use crate::{Id, side};
 
 const RANGE: u16 = 0x0303;
-const RULE: u16 = 0x0304;
+/// The kind of a rule of retention.
+pub const RULE: u16 = 0x0304;
 /// The kind of a hold.
 pub const HOLD: u16 = 0x0305;
 const POINTER: u16 = 0x0306;

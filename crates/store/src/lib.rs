@@ -15,6 +15,7 @@
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
 //!   `erase`: making hidden content unreadable;
 //!   `locks`: what nobody may do in a dataset;
+//!   `retain`: rules of retention; `maintain`: what they ask for, and what pays;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
@@ -31,9 +32,11 @@ pub mod field;
 pub mod frontends;
 pub mod local;
 mod locks;
+mod maintain;
 mod purge;
 mod read;
 mod report;
+mod retain;
 mod standing;
 mod wipe;
 

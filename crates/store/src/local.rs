@@ -186,6 +186,25 @@ impl LocalStore {
         crate::locks::locks(&self.journal)
     }
 
+    /// Makes or ends a rule of retention; see the facade's `Store::retain`.
+    pub fn retain(&self, request: &Request, how: &Retaining) -> Result<RetentionRule> {
+        crate::retain::retain(&self.journal, request, how)
+    }
+
+    /// The rules of retention that are in force; see the facade's `Store::rules`.
+    pub fn rules(&self) -> Result<Vec<RetentionRule>> {
+        crate::retain::rules(&self.journal)
+    }
+
+    /// Applies rules of retention, and does what pays; see the facade's `Store::maintain`.
+    pub fn maintain(
+        &self,
+        what: &Maintaining,
+        each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
+    ) -> Result<MaintainReport> {
+        crate::maintain::maintain(&self.journal, what, each)
+    }
+
     /// The transactions that somebody decided about, or flushed into.
     pub fn transactions(&self) -> Result<Vec<TransactionState>> {
         Ok(read::transactions(&*self.journal.looks().snapshot()?))
@@ -686,6 +705,8 @@ impl Admin for LocalStore {
         status.unflushed = self.journal.unflushed().count();
         // Made, and nothing flushed yet.
         status.id = status.id.or_else(|| self.journal.made_id());
+        let user = self.journal.access().user(&Session::default());
+        status.advice = report::advice(&status, &snapshot, &self.journal.looks().refresher().lock(), user);
         Ok(status)
     }
 

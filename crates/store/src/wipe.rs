@@ -14,8 +14,8 @@ use fieldstone_core::schema::{Constraint, Schema, Selection};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
 use fieldstone_format::store_record::{self, STORE_RECORDS_SINCE, SelectionItem};
-use fieldstone_journal::Journal;
 use fieldstone_journal::snapshot::is_older;
+use fieldstone_journal::{Journal, Session};
 
 use crate::api::{WipeReport, Wiping};
 use crate::read::{KeyVersions, Scan};
@@ -33,22 +33,52 @@ pub fn wipe(journal: &Journal, request: &Request, how: &Wiping) -> Result<WipeRe
             .error("a wipe of everything was asked for")
             .with_hint("list values of the datasets to wipe, such as run=a, or say that all is meant"));
     }
+    let hidden = hide(journal, selection, (how.older_than, how.doit), Foreign::Refused, &how.session)?;
+    let foreign = journal.medium().inspect().foreign()?;
+    Ok(WipeReport { foreign, done: how.doit, ..hidden })
+}
+
+/// The fate of datasets that are not the caller's to wipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// Denied.
+    Refused,
+    /// They stay, and nothing is said of them.
+    PassedOver,
+}
+
+/// Hides what a selection selects, with an age only what is older, if `doit`; the fields, and their bytes.
+pub fn hide(
+    journal: &Journal,
+    selection: Selection,
+    (age, doit): (Option<i64>, bool),
+    foreign: Foreign,
+    session: &Session,
+) -> Result<WipeReport> {
     let snapshot = journal.looks().snapshot()?;
-    let mut found = WipedFields::new(selection.clone(), how.older_than);
+    let mut found = WipedFields::new(selection.clone(), age);
     let mut scan = Scan::new(snapshot.clone(), selection, None)?.on(journal.files());
-    scan = scan.within(how.session.limits(&journal.env().clock));
+    scan = scan.within(session.limits(&journal.env().clock));
+    let (ranges, mut dataset) = (journal.ranges(), Vec::new());
     while let Some(versions) = scan.next_key()? {
+        let own = &versions.key[..level_ends(&versions.key)?[0]];
+        if foreign == Foreign::PassedOver && dataset != own {
+            if ranges.check_may(own, &snapshot, "wipe", session).is_err() {
+                scan.skip_prefix(own)?;
+                continue;
+            }
+            dataset = own.to_vec();
+        }
         if let Some(dataset) = found.add(scan.snapshot(), &versions)? {
-            journal.ranges().check_may(&dataset, &snapshot, "wipe", &how.session)?;
+            ranges.check_may(&dataset, &snapshot, "wipe", session)?;
             journal.datasets().check_unlocked(LockKind::Wipe, &dataset, &snapshot)?;
         }
     }
     let (fields, nbytes) = (found.fields, found.nbytes);
-    if how.doit && fields > 0 {
-        journal.ranges().wipe(found.selections(), &snapshot, how.older_than, &how.session)?;
+    if doit && fields > 0 {
+        ranges.wipe(found.selections(), &snapshot, age, session)?;
     }
-    let foreign = journal.medium().inspect().foreign()?;
-    Ok(WipeReport { fields, nbytes, foreign, done: how.doit })
+    Ok(WipeReport { fields, nbytes, ..WipeReport::default() })
 }
 
 /// Invalid for a keyword of single fields, also where no field has it.

@@ -9,12 +9,13 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 use fieldstone_store::Outline;
 use fieldstone_store::api::{
-    AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, CompactProgress,
-    CompactReport, Compaction, Damage, DatasetLock, ExternalContent, ExternalSpec, Extremes, FieldLocation,
-    FileState, FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, Locking, PlaceFile, PurgeProgress,
-    PurgeReport, Purging, ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow, Status,
-    StatusProblem, StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport,
-    WipeReport, Wiping, WriterStatus,
+    AcceptanceReport, Advice, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport,
+    CompactProgress, CompactReport, Compaction, Damage, DatasetLock, ExternalContent, ExternalSpec, Extremes,
+    FieldLocation, FileState, FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, Locking, MaintainAction,
+    MaintainProgress, MaintainReport, MaintainStep, Maintaining, PlaceFile, PurgeProgress, PurgeReport,
+    Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule, RetrieveOptions, Stats, StatsBy, StatsRow,
+    Status, StatusProblem, StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value,
+    VerifyReport, WipeReport, Wiping, WriterStatus,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 
@@ -235,6 +236,7 @@ pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Resu
 
 wire_enum! {
     ArchivedValue { 0 Bytes(data), 1 Array(data, dtype, shape), 2 Piece(data, dtype, places) }
+    MaintainAction { 0 Sweep, 1 Wipe, 2 Purge, 3 Compact }
     StatsBy { 0 Owner, 1 Dataset, 2 Writer, 3 Keyword(name) }
     PlaceFile { 0 Own(writer, file), 1 Grown(path), 2 Outside(path), 3 Takeover(path) }
 }
@@ -269,8 +271,9 @@ wire_struct! {
     FormatPin { user, time }
     Status {
         url, id, schema, format, format_pin, version, writers, transactions, owners, problems, accepted, free_bytes,
-        free_inodes, bytes_by_user, unflushed,
+        free_inodes, bytes_by_user, unflushed, advice,
     }
+    Advice { command, gain, is_estimate }
     KeyEntry { id, order, attempt, generation, removal, live, length, piece }
     TransactionState { id, user, kinds, aborted, ended, order, prepared }
     CheckpointOptions { incremental }
@@ -288,4 +291,12 @@ wire_struct! {
     Locking { what, locks, session }
     DatasetLock { dataset, what, by, since }
     WipeReport { fields, nbytes, foreign, done }
+    Retaining { older_than, versions, drop, all, session }
+    RetentionRule { request, older_than, versions, owner, since }
+    Maintaining { grace, max_bytes, dry_run, session }
+    MaintainProgress { step, action, request, done, nbytes }
+    MaintainStep {
+        action, request, done, fields, versions, nbytes, files, rewritten, nanoseconds, why, code,
+    }
+    MaintainReport { steps, waiting, more }
 }

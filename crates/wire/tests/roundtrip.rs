@@ -23,8 +23,9 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{
-    CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, LeftLog, ListEntry, LockKind, Locking,
-    PlaceFile, PurgeProgress, PurgeReport, Purging, WipeReport, Wiping,
+    Advice, CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, LeftLog, ListEntry, LockKind,
+    Locking, MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining, PlaceFile,
+    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
@@ -172,6 +173,26 @@ fn a_lock_and_how_it_is_set() {
         crosses(&Locking { what, locks: true, session: Session::new(SessionId::of(7)) });
         crosses(&DatasetLock { dataset: "run=a".into(), what, by: "alice".into(), since: i64::MIN });
     }
+}
+
+#[test]
+fn rules_of_retention_and_maintenance() {
+    let session = Session::new(SessionId::of(7)).of_user(1001);
+    for (older_than, versions) in [(None, Some(u64::MAX)), (Some(1), None)] {
+        crosses(&Retaining { older_than, versions, drop: true, all: false, session: session.clone() });
+        let (request, owner) = ("run=a".into(), "anna".into());
+        crosses(&RetentionRule { request, older_than, versions, owner, since: i64::MIN });
+    }
+    crosses(&Maintaining { grace: 0, max_bytes: Some(1 << 40), dry_run: true, session });
+    use MaintainAction::{Compact, Purge, Sweep, Wipe};
+    for action in [Sweep, Wipe, Purge, Compact] {
+        crosses(&MaintainProgress { step: 2, action, request: "run=a".into(), done: 3, nbytes: 1 << 50 });
+        let (why, code) = (Some("no room".to_owned()), Some(Code::DiskFull));
+        let step =
+            MaintainStep { action, fields: 3, versions: 9, nanoseconds: 7, why, code, ..Default::default() };
+        crosses(&MaintainReport { steps: vec![step], waiting: 4, more: true });
+    }
+    crosses(&Advice { command: "fieldstone compact s".into(), gain: "13 files".into(), is_estimate: true });
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod init;
 mod list;
 mod listed;
 mod lock;
+mod maintain;
 mod man;
 mod mesh;
 mod r#move;
@@ -36,6 +37,7 @@ mod purge;
 mod rebuild;
 mod remove;
 mod repoint;
+mod retain;
 mod run;
 mod schema;
 mod shell;
@@ -107,6 +109,8 @@ pub enum Verb {
     Accept(accept::Arguments),
     Compact(compact::Arguments),
     Purge(purge::Arguments),
+    Retain(retain::Arguments),
+    Maintain(maintain::Arguments),
     Upgrade(upgrade::Arguments),
     Run(run::Arguments),
     Trace(trace::Arguments),
@@ -164,6 +168,8 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Accept(arguments) => accept::run(arguments, out),
         Verb::Compact(arguments) => compact::run(arguments, out),
         Verb::Purge(arguments) => purge::run(arguments, out),
+        Verb::Retain(arguments) => retain::run(arguments, out),
+        Verb::Maintain(arguments) => maintain::run(arguments, out),
         Verb::Upgrade(arguments) => upgrade::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),

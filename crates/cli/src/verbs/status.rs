@@ -31,7 +31,7 @@ _stored_bytes and _dead_bytes, and ends with 0 also if there is a problem. It co
 
 With --json: url, id, schema, format, format_pinned (user, time), version (null beyond 1 KB: fieldstone version prints it),
 owners, free_bytes, free_inodes, bytes_by_user, states (writers by state), transactions and problems (each with code, file
-and why), accepted, code. It has the first 100 owners, transactions and problems, and their numbers under totals. With
+and why), accepted, advice (command, gain, estimate), code. It has the first 100 owners, transactions and problems, and their numbers under totals. With
 --writers or --job also writers.";
 /// Writers that are listed unless all are asked for.
 const LISTED: usize = 20;
@@ -121,7 +121,8 @@ fn lines(status: &Status, every: bool, out: &mut Out) -> Done {
     status.problems.iter().try_for_each(|problem| {
         let word = if problem.code.is_some() { "problem " } else { "note    " };
         out.line(format_args!("{word} {problem}"))
-    })
+    })?;
+    status.advice.iter().try_for_each(|advice| out.line(format_args!("advice   {advice}")))
 }
 
 fn named(name: &str) -> Option<&str> {

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 45] = [
+const VERBS: [&str; 47] = [
     "transaction",
     "arrays",
     "mesh",
@@ -47,6 +47,8 @@ const VERBS: [&str; 45] = [
     "accept",
     "compact",
     "purge",
+    "retain",
+    "maintain",
     "upgrade",
     "dump",
     "version",

@@ -19,6 +19,7 @@ mod locks;
 mod operations;
 mod purge;
 mod real_files;
+mod retain;
 mod run;
 mod schema_and_show;
 mod sharing;

@@ -53,6 +53,8 @@ fn without_the_folder_of_logs_every_verb_ends_with_5_and_none_makes_it() {
         "init store --if-exists error",
         "compact store",
         "purge store --all --doit",
+        "retain store run=a --versions 2",
+        "maintain store",
         "upgrade store",
         "accept store logs/00112233445566778899aabbccddeeff.log",
     ];

@@ -3,8 +3,9 @@
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::ErasureReport;
 use fieldstone_store::api::{
-    AcceptanceReport, CompactReport, Damage, DatasetLock, FormatPin, Id, LeftLog, PurgeReport, Status,
-    StatusProblem, TransactionStatus, VerifyReport, WipeReport, WriterStatus,
+    AcceptanceReport, Advice, CompactReport, Damage, DatasetLock, FormatPin, Id, LeftLog, MaintainReport,
+    MaintainStep, PurgeReport, RetentionRule, Status, StatusProblem, TransactionStatus, VerifyReport,
+    WipeReport, WriterStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -47,6 +48,7 @@ pub fn status(status: &Status, every: bool) -> Value {
         "transactions": status.transactions.iter().take(BOUND).map(undecided).collect::<Vec<_>>(),
         "problems": status.problems.iter().take(BOUND).map(problem).collect::<Vec<_>>(),
         "accepted": status.accepted.iter().take(BOUND).map(accepted).collect::<Vec<_>>(),
+        "advice": status.advice.iter().map(advice).collect::<Vec<_>>(),
         "totals": {
             "writers": status.writers.len(),
             "owners": status.owners.len(),
@@ -92,6 +94,10 @@ fn undecided(transaction: &TransactionStatus) -> Value {
 
 fn problem(problem: &StatusProblem) -> Value {
     json!({"code": problem.code.map(Code::as_str), "file": problem.file, "why": problem.why})
+}
+
+fn advice(advice: &Advice) -> Value {
+    json!({"command": advice.command, "gain": advice.gain, "estimate": advice.is_estimate})
 }
 
 fn pin(pin: &FormatPin) -> Value {
@@ -204,6 +210,44 @@ pub fn wiped(report: &WipeReport) -> Value {
         "nbytes": report.nbytes,
         "foreign": report.foreign,
         "done": report.done,
+    })
+}
+
+/// Rules of retention.
+pub fn rules(rules: &[RetentionRule]) -> Value {
+    let rule = |rule: &RetentionRule| {
+        json!({
+            "request": rule.request,
+            "older_than": rule.older_than.map(|age| age as f64 / 1e9),
+            "versions": rule.versions,
+            "owner": rule.owner,
+            "since": time(rule.since),
+        })
+    };
+    json!({"rules": rules.iter().map(rule).collect::<Vec<_>>()})
+}
+
+/// The steps of maintenance.
+pub fn maintained(report: &MaintainReport) -> Value {
+    let step = |step: &MaintainStep| {
+        json!({
+            "action": step.action.as_str(),
+            "request": text(&step.request),
+            "done": step.done,
+            "fields": step.fields,
+            "versions": step.versions,
+            "nbytes": step.nbytes,
+            "files": step.files,
+            "rewritten": step.rewritten,
+            "seconds": step.nanoseconds as f64 / 1e9,
+            "why": step.why,
+            "code": step.code.map(Code::as_str),
+        })
+    };
+    json!({
+        "steps": report.steps.iter().map(step).collect::<Vec<_>>(),
+        "waiting": report.waiting,
+        "more": report.more,
     })
 }
 

@@ -77,6 +77,8 @@ macro_rules! backend_admin {
             0x0504 try wipe(request: &Request, how: &Wiping) -> WipeReport;
             0x0505 try set_lock(request: &Request, how: &Locking) -> u64;
             0x0506 try locks() -> Vec<DatasetLock>;
+            0x0508 try retain(request: &Request, how: &Retaining) -> RetentionRule;
+            0x0509 try rules() -> Vec<RetentionRule>;
         }
     };
 }
@@ -272,6 +274,7 @@ pub mod alone {
         CATALOG = 0x0483;
         GRAPH = 0x0484;
         GRAPH_IN = 0x0485;
+        MAINTAIN = 0x050a;
         COMPACT = 0x0530;
         PURGE = 0x0531;
         ERASE = 0x0510;

@@ -34,7 +34,8 @@ use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::Erasing;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, IfExists, ListEntry, ListOptions,
-    Locking, Purging, ReadOptions, RemoveOptions, RetrieveOptions, Session, StatsBy, Wiping,
+    Locking, Maintaining, Purging, ReadOptions, RemoveOptions, Retaining, RetrieveOptions, Session, StatsBy,
+    Wiping,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};
@@ -118,6 +119,10 @@ fn of_backend(
             Ok(encoded(&store.purge(&what, &mut |progress| serving.hand_over(&progress))?))
         }
         alone::ERASE => Ok(encoded(&store.clone().erase(&Erasing::read(input)?)?)),
+        alone::MAINTAIN => {
+            let what = Maintaining::read(input)?;
+            Ok(encoded(&store.maintain(&what, &mut |progress| serving.hand_over(&progress))?))
+        }
         alone::ID => Ok(encoded(&store.id())),
         alone::CATALOG => {
             let catalog = store.clone().catalog(CatalogSettings::read(input)?);

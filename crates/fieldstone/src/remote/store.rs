@@ -18,9 +18,10 @@ use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
     CompactReport, Compaction, DatasetLock, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry,
-    ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions,
-    RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec,
-    TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
+    ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs, PurgeProgress,
+    PurgeReport, Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule, RetrieveOptions, Session,
+    Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec, TransactionState, Transactions, Value,
+    VerifyReport, WipeReport, Wiping, key_request,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::{Field, Fields};
@@ -307,6 +308,15 @@ impl BackendAdmin for RemoteStore {
 
     fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {
         self.far.call(alone::ERASE, |out| what.put(out))
+    }
+
+    fn maintain(
+        &self,
+        what: &Maintaining,
+        each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
+    ) -> Result<MaintainReport> {
+        let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
+        self.far.call_in_portions(alone::MAINTAIN, |out| what.put(out), take)
     }
 }
 

@@ -15,8 +15,9 @@ use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, IfExists,
-    KeyEntry, ListOptions, Listing, Locking, Pairs, PurgeProgress, PurgeReport, Purging, RetrieveOptions,
-    Session, StoreSettings, TransactionState, WipeReport, Wiping,
+    KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
+    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, RetrieveOptions, Session, StoreSettings,
+    TransactionState, WipeReport, Wiping,
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
@@ -173,6 +174,22 @@ impl BackendAdmin for Composed {
 
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport> {
         self.fields.wipe(request, how)
+    }
+
+    fn retain(&self, request: &Request, how: &Retaining) -> Result<RetentionRule> {
+        self.fields.retain(request, how)
+    }
+
+    fn rules(&self) -> Result<Vec<RetentionRule>> {
+        self.fields.rules()
+    }
+
+    fn maintain(
+        &self,
+        what: &Maintaining,
+        each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
+    ) -> Result<MaintainReport> {
+        self.fields.maintain(what, each)
     }
 
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {

@@ -24,10 +24,12 @@ mod fields;
 mod forwarded;
 mod grib_points;
 mod grids;
+mod maintain;
 mod many;
 mod mesh_points;
 mod port;
 mod purge;
+mod retain;
 mod verify;
 mod wipe;
 
@@ -40,7 +42,9 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
 use fieldstone_journal::Session;
-use fieldstone_store::api::{AcceptanceReport, FieldStore, IfExists, ListOptions, Listing};
+use fieldstone_store::api::{
+    AcceptanceReport, FieldStore, IfExists, ListOptions, Listing, MaintainReport, RetentionRule,
+};
 use fieldstone_store::frontends::FilterStore;
 use fieldstone_store::local::LocalStore;
 
@@ -53,8 +57,10 @@ use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
 
 pub use compact::{CompactOptions, OnCompact};
+pub use maintain::{MaintainOptions, OnMaintain};
 pub use many::AllOf;
 pub use purge::{OnPurge, PurgeOptions};
+pub use retain::RetainOptions;
 pub use wipe::{EraseOptions, WipeOptions};
 
 /// An open store. Clones are the same handle. The traits of a [`FieldStore`], which the [`prelude`](crate::prelude)
@@ -262,5 +268,42 @@ impl Store {
     /// Joins a transaction that another handle or process began.
     pub fn join_transaction(&self, id: Id) -> Transaction {
         Transaction::new(self.clone(), id, true)
+    }
+}
+
+/// Rules of retention, and maintenance.
+impl Store {
+    /// Keeps a rule of retention in the store, for the whole datasets or indexes that a request selects now and later;
+    /// returns it. The request, with its keywords and values in order, is the rule's name: another rule of the same request
+    /// takes its place. [`maintain`](Self::maintain) applies rules; until then nothing goes.
+    ///
+    /// A rule counts for the data of the user who made it; those of root and of the owner of the folder of logs count for
+    /// all data, as their wipes do.
+    ///
+    /// Errors: `Invalid` for a keyword below the second level of keys, for a request that names no values unless `all` is
+    /// set, and for a rule without an age and versions, or with 0 versions; `Denied` if it selects datasets of other users,
+    /// unless you own the folder of logs or are root, for a handle that only reads, and in a store of format 1; `NotFound`
+    /// if there is no rule to drop.
+    pub fn retain(&self, request: &Request, options: &RetainOptions) -> Result<RetentionRule> {
+        self.backend().retain(request, &options.to_call())
+    }
+
+    /// The rules of retention that are in force, by owner and request.
+    pub fn rules(&self) -> Result<Vec<RetentionRule>> {
+        self.backend().rules()
+    }
+
+    /// Looks after this user's data, and reports each step: removes files whose grace is over; wipes fields that rules of
+    /// retention call too old; purges versions that rules let go; merges ended logs. It makes only steps that pay, and
+    /// names the others with the reason. It may run any time, beside readers and writers: a call that ends early leaves the
+    /// rest to the next one. A purge follows a wipe a grace later, so regular calls are needed; a day apart is usual.
+    ///
+    /// Under a rule with an age alone, removed, wiped and aborted content goes, and hidden versions stay; under one with
+    /// versions, hidden versions beyond these go, too. Without a rule nothing goes but files that nothing names.
+    ///
+    /// Errors: `Denied` if the handle only reads, and in a store of format 1. An error of one step is in the report.
+    pub fn maintain(&self, options: &MaintainOptions<'_>) -> Result<MaintainReport> {
+        let mut each = |progress| options.progress.map_or(Ok(()), |report| report(progress));
+        self.backend().maintain(&options.to_call(), &mut each)
     }
 }

@@ -62,6 +62,7 @@ mod outside_moved;
 mod own_files;
 mod processes;
 mod remote;
+mod retain;
 mod sessions;
 mod shared;
 mod strace;

@@ -64,6 +64,8 @@ pub struct PurgePlan {
     pub freed: u64,
     /// Bytes of payload that are copied.
     pub copied: u64,
+    /// Bytes of the indexes of inputs for which the plan does something.
+    pub index: u64,
     /// Files that are replaced, or that nothing names any more.
     pub files: u64,
     /// Datasets of which any entry goes.
@@ -104,6 +106,8 @@ pub struct Erasure {
 pub struct Share {
     /// Bytes that are copied for it.
     pub copied: u64,
+    /// Bytes of its index.
+    pub index: u64,
     /// Files of its own.
     pub files: u64,
     /// Its age: takeovers by number, then logs by the stamp of their first commit.

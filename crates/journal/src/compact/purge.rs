@@ -116,7 +116,7 @@ impl PurgePlan {
 
     /// Weighs each input: whether anything is to be done for it.
     fn weigh(&mut self, snapshot: &Snapshot, inputs: &Inputs) -> Result<()> {
-        (self.copied, self.freed, self.files) = (0, self.inline, 0);
+        (self.copied, self.freed, self.files, self.index) = (0, self.inline, 0, 0);
         self.condemned.clear();
         self.worth.clear();
         let mut dropped: HashMap<String, u64> = HashMap::new();
@@ -132,7 +132,8 @@ impl PurgePlan {
             let name = name_of_log(writer);
             let payload: u64 = ended.commits.iter().map(|commit| commit.payload.1).sum();
             let age = (true, ended.commits.first().map_or(0, |commit| commit.stamp));
-            let share = Share { copied: self.live((writer, 0)), files: 1, age };
+            let index = ended.bytes().saturating_sub(payload);
+            let share = Share { copied: self.live((writer, 0)), index, files: 1, age };
             let data_logs = &ended.log.record.data_logs;
             let is_worth = dropped.contains_key(&name)
                 || self.erasure.inputs.contains(&name)
@@ -143,7 +144,8 @@ impl PurgePlan {
             let own = &takeover.record.data_logs;
             let payload = own.iter().map(|(_, length)| length.saturating_sub(data::HEADER_LEN)).sum();
             let copied = own.iter().map(|(number, _)| self.live((takeover.header.id, *number))).sum();
-            let share = Share { copied, files: 1 + own.len() as u64, age: (false, takeover.number()) };
+            let (files, age) = (1 + own.len() as u64, (false, takeover.number()));
+            let share = Share { copied, index: takeover.bytes, files, age };
             let is_worth = dropped.contains_key(&takeover.shown)
                 || self.erasure.inputs.contains(&takeover.shown)
                 || self.erasure.all_dead && copied < payload
@@ -189,6 +191,7 @@ impl PurgePlan {
         if is_worth {
             self.copied += share.copied;
             self.freed += freed;
+            self.index += share.index;
             self.files += share.files;
             self.worth.insert(name, share);
         }

@@ -55,12 +55,54 @@ impl Maintenance<'_> {
         let mut report = CompactReport::default();
         (report.logs.0, report.segments.0) = counts(&snapshot);
         report.files.0 = medium.inspect().size()?.0;
+        // On a full disk this room is all that there is.
+        self.clean(files, &snapshot, Graces::all(grace))?;
         let snapshot = self.take_over(snapshot, options, session, each, &mut report)?;
         report.waiting = self.clean(files, &snapshot, Graces::all(grace))?;
         let snapshot = self.look()?;
         (report.logs.1, report.segments.1) = counts(&snapshot);
         report.files.1 = medium.inspect().size()?.0;
         Ok(report)
+    }
+
+    /// Counts what is there for maintenance to do, and reads no entries.
+    pub fn survey(&self, grace: u64, session: &Session) -> Result<Survey> {
+        let Looks { access, .. } = self.looks;
+        let (files, user) = (self.files()?, access.user(session));
+        let snapshot = self.look()?;
+        let mut survey = Survey::default();
+        {
+            let refresher = self.looks.refresher().lock();
+            for log in snapshot.logs.iter().filter(|log| log.uid == user && refresher.ended(log).is_some()) {
+                survey.ended += 1;
+                survey.ended_bytes += log.ends.end();
+            }
+            let empty = refresher.ended_empty().into_iter().filter(|(_, (owner, _))| *owner == user);
+            survey.ended += empty.count() as u64;
+        }
+        survey.takeovers =
+            snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user).count() as u64;
+        survey.is_busy = files.parts(user)?.iter().any(|found| !found.is_gone);
+        let (now, grace) = (access.env().clock.now(), self.grace(files, grace));
+        for (since, _) in condemned(files, &snapshot, user)? {
+            survey.waiting += 1;
+            let age = u64::try_from(now.saturating_sub(since)).unwrap_or(0);
+            survey.due += u64::from(age >= grace);
+        }
+        Ok(survey)
+    }
+
+    /// Removes files that takeovers replaced a grace ago, and ends logs whose processes are gone; how many files wait.
+    pub fn sweep(&self, grace: u64, session: &Session) -> Result<u64> {
+        let access = self.looks.access;
+        access.check_writable()?;
+        access.check_user(session)?;
+        let (files, snapshot) = (self.files()?, self.look()?);
+        access.check_versions(&snapshot)?;
+        // Room comes before what needs some.
+        let waiting = self.clean(files, &snapshot, Graces::all(grace))?;
+        files.end_logs(grace)?;
+        Ok(waiting)
     }
 
     /// The files of a store in a folder: other stores have no takeovers.
@@ -207,6 +249,23 @@ impl Maintenance<'_> {
         })?;
         Ok(waiting.len() as u64)
     }
+}
+
+/// Counts of files that maintenance may look after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// This user's logs that have ended and that no takeover replaces.
+    pub ended: u64,
+    /// Their bytes.
+    pub ended_bytes: u64,
+    /// This user's takeovers.
+    pub takeovers: u64,
+    /// Files that takeovers replaced and that are still there.
+    pub waiting: u64,
+    /// Those of them whose grace is over.
+    pub due: u64,
+    /// Whether another process takes over logs of this user.
+    pub is_busy: bool,
 }
 
 /// How long replaced files stay.

@@ -73,7 +73,7 @@ pub use self::datasets::Datasets;
 pub use self::format::FormatVersion;
 use self::looks::LookState;
 pub use self::looks::Looks;
-pub use self::maintenance::Maintenance;
+pub use self::maintenance::{Maintenance, Survey};
 use self::opening::{check_existence, check_options, find_identity, no_store, schema_of};
 pub use self::options::JournalOptions;
 use self::pinned::Pinned;

@@ -60,6 +60,8 @@ pub struct PurgeReport {
     pub nbytes: u64,
     /// Rows of side records that an erasure takes.
     pub rows: u64,
+    /// Bytes that are written for that: payload that stays, and indexes.
+    pub rewritten: u64,
     /// Files that go, because they are replaced or nothing names them any more.
     pub condemned: u64,
     /// Files that stay until the grace is over.
@@ -80,6 +82,7 @@ impl PurgeReport {
         self.versions += plan.versions;
         self.nbytes += plan.freed;
         self.rows += plan.erasure.rows;
+        self.rewritten += plan.copied + plan.index;
         self.condemned += plan.files;
     }
 }
@@ -137,6 +140,11 @@ impl Maintenance<'_> {
         if options.doit {
             check_format(TAKEOVERS_SINCE, snapshot.format.version, "a purge")?;
         }
+        let files_before = medium.inspect().size()?.0;
+        if options.doit {
+            // On a full disk this room is all that there is.
+            self.clean(files, &snapshot, Graces::all(grace))?;
+        }
         let compact = CompactOptions {
             grace: self.grace(files, options.grace),
             part_every: u64::MAX,
@@ -155,7 +163,7 @@ impl Maintenance<'_> {
             skipped: HashSet::new(),
             damaged: HashSet::new(),
         };
-        purge.report.files.0 = medium.inspect().size()?.0;
+        purge.report.files.0 = files_before;
         purge.report.kept = protection(&snapshot, access.user(session), access.env().clock.now());
         let mut races = 0;
         while purge.report.kept.is_none() {

@@ -1,9 +1,9 @@
-//! Settings of the whole store, which its owner makes (J-33), and holds, which anybody sets.
+//! Settings of the whole store, which its owner makes (J-33), holds, which anybody sets, and rules of retention (J-47).
 
 use fieldstone_core::Result;
 use fieldstone_format::schema_extension;
 use fieldstone_format::setting::{self, Setting};
-use fieldstone_format::store_record::{self, Hold, STORE_RECORDS_SINCE, StoreRecord};
+use fieldstone_format::store_record::{self, Hold, Rule, STORE_RECORDS_SINCE, StoreRecord};
 
 use super::commit::Committer;
 use crate::session::Session;
@@ -42,5 +42,17 @@ impl StoreSettings<'_> {
         check_format(STORE_RECORDS_SINCE, snapshot.format.version, "a hold")?;
         let records = vec![store_record::encode(&StoreRecord::Hold(hold.clone()))];
         self.committer.decide(schema_extension::flag(), records, horizon, session).map(drop)
+    }
+
+    /// Makes a rule of retention, or ends one, durably; it takes the place of this user's rule of the same name.
+    pub fn retain(&self, rule: &Rule, session: &Session) -> Result<()> {
+        let looks = self.committer.looks();
+        looks.access.check_writable()?;
+        let (horizon, snapshot) = looks.horizon()?;
+        check_format(STORE_RECORDS_SINCE, snapshot.format.version, "a rule of retention")?;
+        let records = vec![store_record::encode(&StoreRecord::Rule(rule.clone()))];
+        // It does not belong to a transaction, as wipes do not.
+        self.committer.decide(schema_extension::flag(), records, horizon, &session.within(None))?;
+        looks.snapshot().map(drop)
     }
 }

@@ -12,7 +12,7 @@ use fieldstone_format::{Id, crc, schema_extension};
 
 use super::chain::Chain;
 use super::wipes::checked;
-use super::{Decided, StoreHold, StoreRange};
+use super::{Decided, StoreHold, StoreRange, StoreRule};
 use crate::block_cache::BlockCache;
 use crate::medium::{Medium, Tip};
 use crate::segment::Segment;
@@ -36,6 +36,8 @@ pub struct SnapshotLog {
     pub holds: Vec<Arc<StoreHold>>,
     /// Ranges in this log up to the commit, oldest first.
     pub ranges: Vec<Arc<StoreRange>>,
+    /// Rules of retention in this log up to the commit, oldest first.
+    pub rules: Vec<Arc<StoreRule>>,
     /// A record that hides earlier decisions, an extension of the schema, or a setting.
     pub decisions_damage: Option<String>,
 }
@@ -100,7 +102,7 @@ impl SnapshotLog {
         known: Option<&SnapshotLog>,
     ) -> SnapshotLog {
         let Decisions { decisions, flagged, broken } = decisions(&**medium, tip, known);
-        let Flagged { extensions, settings, accepted, holds, ranges } = flagged;
+        let Flagged { extensions, settings, accepted, holds, ranges, rules } = flagged;
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
@@ -115,6 +117,7 @@ impl SnapshotLog {
             accepted,
             holds,
             ranges,
+            rules,
             decisions_damage,
         }
     }
@@ -140,7 +143,7 @@ impl SnapshotLog {
         match broken {
             Some(e) => Err(e),
             None => {
-                let Flagged { extensions, settings, accepted, holds, ranges } = flagged;
+                let Flagged { extensions, settings, accepted, holds, ranges, rules } = flagged;
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
                 Ok(Some(SnapshotLog {
@@ -152,6 +155,7 @@ impl SnapshotLog {
                     accepted,
                     holds,
                     ranges,
+                    rules,
                     decisions_damage,
                 }))
             }
@@ -221,6 +225,7 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         accepted: known.accepted.clone(),
         holds: known.holds.clone(),
         ranges: known.ranges.clone(),
+        rules: known.rules.clone(),
     });
     for more in found.into_iter().rev() {
         flagged.extensions.extend(more.extensions);
@@ -228,11 +233,12 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         flagged.accepted.extend(more.accepted);
         flagged.holds.extend(more.holds);
         flagged.ranges.extend(more.ranges);
+        flagged.rules.extend(more.rules);
     }
     Decisions { decisions, flagged, broken }
 }
 
-/// Extensions of the schema, settings, acceptances, holds and ranges of flagged commits; oldest first.
+/// Extensions of the schema, settings, acceptances, holds, ranges and rules of flagged commits; oldest first.
 #[derive(Default)]
 struct Flagged {
     extensions: Vec<Arc<SchemaExtension>>,
@@ -240,6 +246,7 @@ struct Flagged {
     accepted: Vec<Arc<AcceptedLoss>>,
     holds: Vec<Arc<StoreHold>>,
     ranges: Vec<Arc<StoreRange>>,
+    rules: Vec<Arc<StoreRule>>,
 }
 
 fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flagged> {
@@ -261,6 +268,7 @@ fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flag
             found.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
         }
         found.holds.extend(StoreHold::decode((stamp, writer), &side)?.map(Arc::new));
+        found.rules.extend(StoreRule::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
         if let Some(StoreRecord::Range(range)) = store_record::decode(&side)? {
             found.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);
         }

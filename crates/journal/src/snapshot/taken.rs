@@ -18,7 +18,9 @@ use fieldstone_format::{Id, acceptance, schema_extension, setting, store_record}
 
 use super::version_commits::VersionCommits;
 use super::wipes::checked;
-use super::{AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHold, StoreRange, StoreSetting};
+use super::{
+    AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHold, StoreRange, StoreRule, StoreSetting,
+};
 use crate::entry_source::EntryCommit;
 use crate::medium::{Loss, Problem};
 use crate::takeover::{TakenCommit, TakenLog, Takeover, Takeovers};
@@ -54,6 +56,8 @@ pub struct TakeoverContent {
     pub holds: Vec<Arc<StoreHold>>,
     /// Ranges in them.
     pub ranges: Vec<Arc<StoreRange>>,
+    /// Rules of retention in them.
+    pub rules: Vec<Arc<StoreRule>>,
     /// Tables that could not be read whole.
     pub problems: Vec<Problem>,
     /// Takeovers whose decisions could not be read: they may hide anything of their users.
@@ -166,6 +170,7 @@ impl TakeoverContent {
                 self.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
             }
             self.holds.extend(StoreHold::decode((stamp, writer), &row.record)?.map(Arc::new));
+            self.rules.extend(StoreRule::decode((stamp, writer), (user, time), &row.record)?.map(Arc::new));
             if let Some(StoreRecord::Range(range)) = store_record::decode(&row.record)? {
                 self.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);
             }

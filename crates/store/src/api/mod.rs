@@ -46,9 +46,11 @@ mod fields;
 mod lanes;
 mod listing;
 mod locking;
+mod maintaining;
 mod options;
 mod purging;
 mod reports;
+mod retaining;
 mod transactions;
 mod values;
 mod wiping;
@@ -71,12 +73,14 @@ pub use fieldstone_core::lock_kind::LockKind;
 pub use lanes::{KeyEntry, StoreSettings, TransactionState, VersionOrder};
 pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use locking::{DatasetLock, Locking};
+pub use maintaining::{MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use purging::{PurgeProgress, PurgeReport, Purging};
 pub use reports::{
-    AcceptanceReport, Damage, FormatPin, Stats, StatsBy, StatsRow, Status, StatusProblem, TransactionStatus,
-    VerifyReport, WriterStatus,
+    AcceptanceReport, Advice, Damage, FormatPin, Stats, StatsBy, StatsRow, Status, StatusProblem,
+    TransactionStatus, VerifyReport, WriterStatus,
 };
+pub use retaining::{Retaining, RetentionRule};
 pub use transactions::Transactions;
 pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};
 pub use wiping::{WipeReport, Wiping};

@@ -244,6 +244,25 @@ pub struct Status {
     pub bytes_by_user: Vec<(String, u64)>,
     /// Fields archived by this handle and not yet flushed.
     pub unflushed: u64,
+    /// Commands worth running for this user.
+    pub advice: Vec<Advice>,
+}
+
+/// A command worth running.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The command, for a shell.
+    pub command: String,
+    /// Its gain, in words.
+    pub gain: String,
+    /// Whether numbers in these words are estimates.
+    pub is_estimate: bool,
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.command, self.gain)
+    }
 }
 
 impl Status {

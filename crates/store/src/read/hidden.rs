@@ -6,6 +6,7 @@
 //!   older versions see, which lack newer attempts;
 //! * what an unconfirmed commit, or a transaction that is not sealed, would hide stays (R17, R63);
 //! * what a wipe hides goes like what an entry hides, once the wipe is confirmed and a grace old;
+//! * a limit may keep older versions: generations that the visible one hides, down to the newest removal;
 //! * where the newest attempt would go from a key, its mark stays (R64).
 
 use std::collections::{HashMap, HashSet};
@@ -31,14 +32,23 @@ pub struct HiddenEntries {
     files: Arc<Files>,
     snapshot: Arc<Snapshot>,
     user: u32,
-    /// Requests, one of which has to select a key; none: all keys.
-    matchers: Vec<Matcher>,
+    /// The number of versions that stay of keys that they select; other keys stay as they are.
+    limits: Vec<Limit>,
     /// Younger entries hide nothing, nanoseconds since 1970; `None`: nothing is too young.
     before: Option<i64>,
     /// Whether a transaction is sealed.
     sealed: HashMap<Id, bool>,
     /// Logs that have ended.
     ended: HashSet<Id>,
+}
+
+/// How many versions of the keys that a request selects stay.
+#[derive(Debug)]
+pub struct Limit {
+    /// The request.
+    pub matcher: Matcher,
+    /// The visible version and those that it hides, down to the newest removal.
+    pub versions: u64,
 }
 
 /// A part of a key as a purge sees it.
@@ -98,19 +108,20 @@ fn rank(part: &Part) -> Rank {
 
 impl HiddenEntries {
     /// For a purge of a user's logs at a time, of keys that one of these requests selects.
-    pub fn new(
-        files: &Arc<Files>,
-        user: u32,
-        matchers: Vec<Matcher>,
-        (now, grace): (i64, u64),
-    ) -> HiddenEntries {
+    pub fn new(files: &Arc<Files>, user: u32, matchers: Vec<Matcher>, at: (i64, u64)) -> HiddenEntries {
+        let limits = matchers.into_iter().map(|matcher| Limit { matcher, versions: 1 });
+        HiddenEntries::by(files, user, limits.collect(), at)
+    }
+
+    /// For a purge of entries that limits let go; the strictest counts, and none means one version of each key.
+    pub fn by(files: &Arc<Files>, user: u32, limits: Vec<Limit>, (now, grace): (i64, u64)) -> HiddenEntries {
         let before = (grace > 0).then(|| now.saturating_sub(i64::try_from(grace).unwrap_or(i64::MAX)));
         let snapshot = Arc::new(Snapshot::empty());
         HiddenEntries {
             files: files.clone(),
             snapshot,
             user,
-            matchers,
+            limits,
             before,
             sealed: HashMap::new(),
             ended: HashSet::new(),
@@ -119,12 +130,18 @@ impl HiddenEntries {
 
     /// Whether one of the requests selects a key.
     pub fn selects(&mut self, key: &[u8]) -> Result<bool> {
-        for matcher in &mut self.matchers {
-            if matcher.test(key)? == Match::Yes {
-                return Ok(true);
+        Ok(self.versions(key)?.is_some())
+    }
+
+    /// How many versions of a key stay; `None` if all of it does.
+    fn versions(&mut self, key: &[u8]) -> Result<Option<u64>> {
+        let mut least = self.limits.is_empty().then_some(1);
+        for limit in &mut self.limits {
+            if limit.matcher.test(key)? == Match::Yes {
+                least = Some(least.map_or(limit.versions, |least: u64| least.min(limit.versions)));
             }
         }
-        Ok(self.matchers.is_empty())
+        Ok(least)
     }
 
     fn is_young(&self, part: &Part) -> bool {
@@ -202,12 +219,12 @@ impl HiddenEntries {
 
     /// Whether one of the requests selects a dataset, by its encoded first level.
     pub fn selects_dataset(&self, dataset: &[u8]) -> Result<bool> {
-        for matcher in &self.matchers {
-            if selects(matcher.selection(), dataset)? {
+        for limit in &self.limits {
+            if selects(limit.matcher.selection(), dataset)? {
                 return Ok(true);
             }
         }
-        Ok(self.matchers.is_empty())
+        Ok(self.limits.is_empty())
     }
 
     /// Whether nothing can switch the content of a transaction off any more.
@@ -291,9 +308,7 @@ impl Judge for HiddenEntries {
     }
 
     fn judge(&mut self, key: &[u8], entries: &[MetEntry], verdicts: &mut [Verdict]) -> Result<()> {
-        if !self.selects(key)? {
-            return Ok(());
-        }
+        let Some(versions) = self.versions(key)? else { return Ok(()) };
         let Some(parts) = self.parts(key, entries)? else { return Ok(()) };
         for (i, (_, standing)) in parts.iter().enumerate() {
             if *standing == Standing::Aborted && entries[i].is_input {
@@ -301,7 +316,7 @@ impl Judge for HiddenEntries {
             }
         }
         let counting = Counting::of(key, &parts);
-        let Some(mut going) = counting.hidden(entries) else { return Ok(()) };
+        let Some(mut going) = counting.hidden(entries, versions) else { return Ok(()) };
         if planted::is(Planted::PurgeDropsRemovalAlone) {
             going.retain(|i| parts[*i].0.entry.is_removal());
         }
@@ -367,7 +382,7 @@ impl<'a> Counting<'a> {
     }
 
     /// The parts that go; `None` if what is not settled does not lie above all that is.
-    fn hidden(&self, entries: &[MetEntry]) -> Option<HashSet<usize>> {
+    fn hidden(&self, entries: &[MetEntry], versions: u64) -> Option<HashSet<usize>> {
         let first_unsettled =
             self.by_time.iter().position(|i| !self.is_settled(*i)).unwrap_or(self.by_time.len());
         if self.by_time[first_unsettled..].iter().any(|i| self.is_settled(*i)) {
@@ -378,9 +393,16 @@ impl<'a> Counting<'a> {
             |part: &&Part| part.wiped != Wiped::Yes || part.attempt.is_some() && part.commit.moved.is_none();
         let settled = self.by_time[..first_unsettled].iter().map(|i| self.part(*i));
         let settled = settled.filter(is_seen).cloned().collect();
-        let live: HashSet<EntryId> = KeyVersions::new(self.key, settled)
-            .map(|versions| versions.live().iter().map(Part::id).collect())
-            .unwrap_or_default();
+        let mut live: HashSet<EntryId> = HashSet::new();
+        let (mut key, mut left) = (KeyVersions::new(self.key, settled), versions);
+        while let Some(shown) = key.as_mut().filter(|shown| left > 0 && shown.live > 0) {
+            live.extend(shown.live().iter().map(Part::id));
+            left -= 1;
+            // Nobody keeps versions that a removal has hidden.
+            if shown.is_over_removal() || !shown.go_back() {
+                break;
+            }
+        }
         let is_hidden = |i: usize| self.is_settled(i) && !live.contains(&self.part(i).id());
         let mut going: HashSet<usize> =
             self.by_time.iter().copied().filter(|i| is_hidden(*i) && entries[*i].is_input).collect();

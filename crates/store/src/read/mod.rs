@@ -28,7 +28,7 @@ pub use axes::axes;
 pub use blocks::Source;
 pub use entries::{entries, transactions};
 pub use field::LocalField;
-pub use hidden::HiddenEntries;
+pub use hidden::{HiddenEntries, Limit};
 pub use list::{ListStream, list};
 pub use lookup::{lookup, lookup_moved};
 pub use matcher::{Match, Matcher};

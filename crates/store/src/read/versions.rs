@@ -127,6 +127,11 @@ impl KeyVersions {
         self.live > 0
     }
 
+    /// Whether the visible generation follows a removal.
+    pub fn is_over_removal(&self) -> bool {
+        self.parts.get(self.live).is_some_and(|part| part.entry.is_removal())
+    }
+
     /// How many parts are hidden.
     pub fn hidden(&self) -> usize {
         self.parts[self.live..].iter().filter(|part| !part.entry.is_removal()).count()

@@ -1,0 +1,54 @@
+//! Rules of retention: which fields a store keeps for how long, and how many versions of them.
+
+use std::fmt;
+
+use fieldstone_journal::Session;
+
+/// How a rule is made, or ended.
+#[derive(Debug, Clone, Default)]
+pub struct Retaining {
+    /// Fields go that are older than this number of nanoseconds.
+    pub older_than: Option<u64>,
+    /// Versions of a field that stay, the visible one among them.
+    pub versions: Option<u64>,
+    /// Whether the rule of this request ends.
+    pub drop: bool,
+    /// Whether a request that names nothing means everything.
+    pub all: bool,
+    /// On whose behalf.
+    pub session: Session,
+}
+
+/// A rule of retention that is in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RetentionRule {
+    /// The request, which is also the rule's name; empty for everything.
+    pub request: String,
+    /// Fields go that are older than this number of nanoseconds.
+    pub older_than: Option<u64>,
+    /// Versions of a field that stay, the visible one among them.
+    pub versions: Option<u64>,
+    /// The user who made it.
+    pub owner: String,
+    /// When it was made, nanoseconds since 1970, by that user's clock.
+    pub since: i64,
+}
+
+impl fmt::Display for RetentionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.request[..] {
+            "" => f.write_str("everything:")?,
+            request => write!(f, "{request}:")?,
+        }
+        if let Some(age) = self.older_than {
+            write!(f, " wiped when older than {} s", age / 1_000_000_000)?;
+        }
+        let comma = if self.older_than.is_some() && self.versions.is_some() { "," } else { "" };
+        match self.versions {
+            None => {}
+            Some(1) => write!(f, "{comma} 1 version stays")?,
+            Some(versions) => write!(f, "{comma} {versions} versions stay")?,
+        }
+        write!(f, "; by {}", self.owner)
+    }
+}
