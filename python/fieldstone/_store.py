@@ -388,6 +388,7 @@ class Store(_Store):
         Denied for other users' datasets, for a store opened for reading, and for a store of format 1.
         """
         return _erase(self, what, doit)
+
     def retain(
         self,
         request: _Request = None,
