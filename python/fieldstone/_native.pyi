@@ -21,6 +21,7 @@ from .reports import (
     CompactReport,
     ExportReport,
     IngestReport,
+    PrefetchReport,
     PurgeReport,
     Stats,
     Status,
@@ -85,6 +86,7 @@ def _transfer(
     strict: bool,
     fields_only: bool,
     before: int | None,
+    versions: bool,
     progress: Any,
 ) -> TransferReport: ...
 def _compact(
@@ -98,6 +100,7 @@ def _purge(
     grace: float,
     progress: Any,
 ) -> PurgeReport: ...
+def _prefetch(store: _Store, request: Any) -> PrefetchReport: ...
 def _wipe(store: _Store, request: _Request, older_than: int | None, doit: bool, all: bool) -> WipeReport: ...
 def _stats_by(store: _Store, request: _Request, by: str) -> list[tuple[str | None, int, int, int, int]]: ...
 def _ingest_fdb(

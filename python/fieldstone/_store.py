@@ -32,6 +32,7 @@ from ._native import (
     _exports_grib,
     _items,
     _list_since,
+    _prefetch,
     _purge,
     _Query,
     _Store,
@@ -46,7 +47,16 @@ from ._terms import Terms
 from ._transaction import Transaction
 from ._values import datetime_ns, plain
 from .errors import Error, Invalid
-from .reports import CompactReport, DeleteReport, ExportReport, PurgeReport, RebuildReport, Stats, WipeReport
+from .reports import (
+    CompactReport,
+    DeleteReport,
+    ExportReport,
+    PrefetchReport,
+    PurgeReport,
+    RebuildReport,
+    Stats,
+    WipeReport,
+)
 
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
@@ -305,6 +315,18 @@ class Store(_Store):
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")
+
+    def prefetch(self, request: Any = None) -> PrefetchReport:
+        """Reads fields ahead, where the store is: a later read finds their bytes in the memory of that
+        machine, as long as it keeps them there. Takes a request, a list of requests, or hits. Returns a
+        PrefetchReport.
+
+        Each byte is compared with its checksum. A field that cannot be read is named in ``report.damaged``,
+        and is not an error; neither is a listed value without a field.
+        """
+        if isinstance(request, Hits):
+            request = request._query if request._table is None else request._table
+        return _prefetch(self, request)
 
     def wipe(
         self,

@@ -38,6 +38,7 @@ mod listing;
 mod log;
 mod news;
 mod opening;
+mod prefetch;
 mod purge;
 mod registry;
 mod reports;
@@ -120,6 +121,8 @@ mod native {
     use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
     use super::opening::open;
+    #[pymodule_export]
+    use super::prefetch::prefetch;
     #[pymodule_export]
     use super::purge::purge;
     #[pymodule_export]

@@ -74,5 +74,7 @@ pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
-pub use store::{AllOf, CompactOptions, OnCompact, OnPurge, PurgeOptions, Store, WipeOptions};
+pub use store::{
+    AllOf, CompactOptions, OnCompact, OnPurge, PrefetchReport, PurgeOptions, Store, WipeOptions,
+};
 pub use transaction::Transaction;

@@ -30,6 +30,7 @@ mod mesh;
 mod r#move;
 mod objects;
 mod plot;
+mod prefetch;
 mod purge;
 mod rebuild;
 mod remove;
@@ -68,6 +69,7 @@ pub enum Verb {
     Export(export::Arguments),
     Copy(copy::Arguments),
     Move(r#move::Arguments),
+    Prefetch(prefetch::Arguments),
     Plot(plot::Arguments),
     Mesh(mesh::Arguments),
     Annotate(annotate::Arguments),
@@ -129,6 +131,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Export(arguments) => export::run(arguments, out),
         Verb::Copy(arguments) => copy::run(arguments, out),
         Verb::Move(arguments) => r#move::run(arguments, out),
+        Verb::Prefetch(arguments) => prefetch::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
         Verb::Mesh(arguments) => mesh::run(arguments, out),
         Verb::Annotate(arguments) => annotate::run(arguments, out),

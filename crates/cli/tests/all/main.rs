@@ -15,6 +15,7 @@ mod inspect;
 mod layout;
 mod lineage;
 mod operations;
+mod prefetch;
 mod purge;
 mod real_files;
 mod run;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::axes_ends;
 use super::values::{text, time};
+use crate::PrefetchReport;
 use crate::facts::Overview;
 
 /// Maximum number of entries in one list of a status.
@@ -172,6 +173,16 @@ pub fn purged(report: &PurgeReport, doit: bool) -> Value {
         "kept": report.kept,
         "left": report.left.iter().map(left).collect::<Vec<_>>(),
         "more": report.more,
+    })
+}
+
+/// The counts of a prefetch.
+pub fn prefetched(report: &PrefetchReport) -> Value {
+    let damaged = report.damaged.iter().map(|field| json!({"key": field.key, "why": field.why}));
+    json!({
+        "fields": report.fields,
+        "nbytes": report.nbytes,
+        "damaged": damaged.collect::<Vec<_>>(),
     })
 }
 

@@ -75,6 +75,7 @@ macro_rules! backend_admin {
             0x0502 try upgrade(session: &Session) -> (u32, u32);
             0x0503 try pin_format(version: u32, session: &Session) -> ();
             0x0504 try wipe(request: &Request, how: &Wiping) -> WipeReport;
+            0x0518 try newest_place(key: &[u8]) -> Option<u64>;
         }
     };
 }
@@ -287,6 +288,10 @@ pub mod alone {
         FIELD_READ_BLOCK = 0x0806;
         FIELD_READ = 0x0807;
         FIELD_READ_RANGE = 0x0808;
+        FIELD_PARTS = 0x0809;
+        FIELD_OLDER = 0x080a;
+        FIELD_HAS_OLDER = 0x080b;
+        FIELD_WARM = 0x080c;
         FIELDS_GET = 0x0810;
         FIELDS_MISSING = 0x0811;
         NEXT = 0x0820;

@@ -135,6 +135,10 @@ impl BackendAdmin for Composed {
         self.fields.wipe(request, how)
     }
 
+    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.fields.newest_place(key)
+    }
+
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {
         self.journal.format().upgrade(session)
     }
