@@ -24,6 +24,7 @@ from .reports import (
     ExportReport,
     IngestReport,
     MaintainReport,
+    PrefetchReport,
     PurgeReport,
     RetentionRule,
     Stats,
@@ -89,6 +90,7 @@ def _transfer(
     strict: bool,
     fields_only: bool,
     before: int | None,
+    versions: bool,
     progress: Any,
 ) -> TransferReport: ...
 def _compact(
@@ -105,6 +107,7 @@ def _purge(
 def _set_lock(store: _Store, request: _Request, what: str, locks: bool) -> int: ...
 def _locks(store: _Store) -> list[DatasetLock]: ...
 def _erase(store: _Store, request: _Request, doit: bool) -> ErasureReport: ...
+def _prefetch(store: _Store, request: Any) -> PrefetchReport: ...
 def _wipe(store: _Store, request: _Request, older_than: int | None, doit: bool, all: bool) -> WipeReport: ...
 def _retain(
     store: _Store,

@@ -35,6 +35,7 @@ from ._native import (
     _list_since,
     _locks,
     _maintain,
+    _prefetch,
     _purge,
     _Query,
     _retain,
@@ -60,6 +61,7 @@ from .reports import (
     ErasureReport,
     ExportReport,
     MaintainReport,
+    PrefetchReport,
     PurgeReport,
     RebuildReport,
     RetentionRule,
@@ -346,6 +348,18 @@ class Store(_Store):
     def locks(self) -> list[DatasetLock]:
         """The locks in force, by dataset."""
         return _locks(self)
+
+    def prefetch(self, request: Any = None) -> PrefetchReport:
+        """Reads fields ahead, where the store is: a later read finds their bytes in the memory of that
+        machine, as long as it keeps them there. Takes a request, a list of requests, or hits. Returns a
+        PrefetchReport.
+
+        Each byte is compared with its checksum. A field that cannot be read is named in ``report.damaged``,
+        and is not an error; neither is a listed value without a field.
+        """
+        if isinstance(request, Hits):
+            request = request._query if request._table is None else request._table
+        return _prefetch(self, request)
 
     def wipe(
         self,

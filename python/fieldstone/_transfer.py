@@ -28,6 +28,7 @@ def copy(
     fields: bool = False,
     strict: bool = True,
     older_than: float | timedelta | str | date | None = None,
+    versions: bool = False,
     progress: _Progress | None = None,
 ) -> TransferReport:
     """Copies fields with their metadata into the store `to`: all of it or nothing.
@@ -43,6 +44,9 @@ def copy(
     text), only fields of which every part was flushed before then are copied, by the clocks of their writers,
     and what stands on them.
 
+    Fields keep the time when they were flushed first, their attempt and their commit. With ``versions=True``
+    the older values that they hide go with them, in their order (``to.list(masked=True)``).
+
     Arrays keep dtype, byte order, shape, chunks, and whether they are compressed; an incomplete field is
     copied as it is, with its written part and its fill. Fields ingested with ``copy=False`` become fields
     with their own bytes. The target keeps its schema; a new one gets the source's. Fields that it already has
@@ -57,7 +61,7 @@ def copy(
     field that cannot be read is skipped: ``report.damaged`` and a warning name it. `progress` is called with
     (fields done, fields in total); an exception from it ends the copy, and nothing of it stays.
     """
-    return _between(store, request, to, False, strict, fields, older_than, progress)
+    return _between(store, request, to, False, strict, fields, older_than, versions, progress)
 
 
 def move(
@@ -68,6 +72,7 @@ def move(
     fields: bool = False,
     strict: bool = True,
     older_than: float | timedelta | str | date | None = None,
+    versions: bool = False,
     progress: _Progress | None = None,
 ) -> TransferReport:
     """Copies like ``copy``, then removes the copied content from `store`.
@@ -80,7 +85,7 @@ def move(
     in older versions of `store` (``open(url, at=version)``). Outside files, ingested with ``copy=False``,
     stay where they are.
     """
-    return _between(store, request, to, True, strict, fields, older_than, progress)
+    return _between(store, request, to, True, strict, fields, older_than, versions, progress)
 
 
 def _between(
@@ -91,6 +96,7 @@ def _between(
     strict: bool,
     fields: bool,
     older_than: Any,
+    versions: bool,
     progress: _Progress | None,
 ) -> TransferReport:
     moment = before(older_than)
@@ -103,7 +109,7 @@ def _between(
             store = opened.enter_context(open(store, "a" if moving else "r"))
         if not isinstance(to, Store):
             to = opened.enter_context(_target(to, store))
-        report = _transfer(store, request, to, moving, strict, fields, moment, progress)
+        report = _transfer(store, request, to, moving, strict, fields, moment, versions, progress)
     if report.damaged:
         count, first = len(report.damaged), report.damaged[0]
         text = f"{count} of the fields cannot be read and stay where they are: {first.key}: {first.why}"

@@ -496,9 +496,24 @@ class Unreadable:
 
 
 @dataclass(frozen=True, repr=False)
+class PrefetchReport(_Report):
+    """Report of ``store.prefetch``: the fields that were read and their bytes, and those that cannot be read
+    (``damaged``)."""
+
+    fields: int
+    nbytes: int
+    damaged: tuple[Unreadable, ...] = ()
+
+    def __repr__(self) -> str:
+        damaged = f", {_bounded('damaged', self.damaged)}" if self.damaged else ""
+        return f"PrefetchReport(fields={self.fields}, nbytes={self.nbytes}{damaged})"
+
+
+@dataclass(frozen=True, repr=False)
 class TransferReport(_Report):
     """Report of ``copy`` or ``move``: the number of fields that are new in the target, their bytes, and the
-    number that it already had with equal elements; the number of new attributes; metadata of the fields that
+    number that it already had with equal elements; the number of their older values that went along, and of
+    new attributes; metadata of the fields that
     was not taken along; fields that cannot be read (``damaged``), which stay in the source and are not in the
     target. For ``move`` also the number of fields removed from the source, and the keys of which the source
     keeps a newer version, written during the move."""
@@ -506,6 +521,7 @@ class TransferReport(_Report):
     fields: int
     bytes: int
     unchanged: int
+    versions: int = 0
     attributes: int = 0
     removed: int = 0
     kept: tuple[str, ...] = ()
@@ -514,10 +530,11 @@ class TransferReport(_Report):
 
     def __repr__(self) -> str:
         counts = f"fields={self.fields}, bytes={self.bytes}, unchanged={self.unchanged}"
+        versions = f", versions={self.versions}" if self.versions else ""
         more = f"attributes={self.attributes}, removed={self.removed}"
         kept, left = _bounded("kept", self.kept), _bounded("left", self.left)
         damaged = f", {_bounded('damaged', self.damaged)}" if self.damaged else ""
-        return f"TransferReport({counts}, {more}, {kept}, {left}{damaged})"
+        return f"TransferReport({counts}{versions}, {more}, {kept}, {left}{damaged})"
 
 
 @dataclass(frozen=True, repr=False)

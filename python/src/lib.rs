@@ -41,6 +41,7 @@ mod log;
 mod maintain;
 mod news;
 mod opening;
+mod prefetch;
 mod purge;
 mod registry;
 mod reports;
@@ -130,6 +131,8 @@ mod native {
     use super::maintain::maintain;
     #[pymodule_export]
     use super::opening::open;
+    #[pymodule_export]
+    use super::prefetch::prefetch;
     #[pymodule_export]
     use super::purge::purge;
     #[pymodule_export]

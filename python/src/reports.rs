@@ -5,8 +5,8 @@ use std::time::Duration;
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
     ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, DatasetLock, ErasureReport,
-    IngestReport, LeftLog, MaintainReport, PurgeReport, RetentionRule, Stats, Status, VerifyReport,
-    WipeReport,
+    IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats, Status,
+    VerifyReport, WipeReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -284,6 +284,14 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
     report!(py, "IngestReport", { taken: taken, skipped: skipped, files: files, done: done })
 }
 
+/// The result of a prefetch.
+pub fn prefetched(py: Python<'_>, report: PrefetchReport) -> PyResult<Bound<'_, PyAny>> {
+    let damaged = report.damaged.into_iter();
+    let damaged = damaged.map(|field| report!(py, "Unreadable", { key: field.key, why: field.why }));
+    let damaged = PyTuple::new(py, damaged.collect::<PyResult<Vec<_>>>()?)?;
+    report!(py, "PrefetchReport", { fields: report.fields, nbytes: report.nbytes, damaged: damaged })
+}
+
 /// The result of a copy or a move.
 pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, PyAny>> {
     let left = report.left.into_iter().map(|left| {
@@ -298,6 +306,7 @@ pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, Py
         fields: report.fields,
         bytes: report.bytes,
         unchanged: report.unchanged,
+        versions: report.versions,
         attributes: report.attributes,
         removed: report.removed,
         kept: PyTuple::new(py, report.kept)?,

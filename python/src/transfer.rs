@@ -17,7 +17,7 @@ use crate::request::requests;
 use crate::store::Store;
 
 /// The selection: requests; or a query, all its hits, one hit, or a list of hits.
-fn what(given: Option<&Bound<'_, PyAny>>) -> PyResult<What> {
+pub fn what(given: Option<&Bound<'_, PyAny>>) -> PyResult<What> {
     let Some(given) = given else { return requests(None).map(What::Requests) };
     if let Ok(query) = given.cast::<PyQuery>() {
         return Ok(What::Query(query.get().query.clone()));
@@ -50,6 +50,7 @@ pub fn transfer<'py>(
     strict: bool,
     fields_only: bool,
     before: Option<i64>,
+    versions: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (from, to) = (source.get().handle()?, target.get().handle()?);
@@ -69,7 +70,7 @@ pub fn transfer<'py>(
                 Error::internal("interrupted")
             })
         };
-        let options = TransferOptions { strict, fields_only, before, progress: Some(&tell) };
+        let options = TransferOptions { strict, fields_only, before, versions, progress: Some(&tell) };
         let outcome = match moving {
             true => move_to(&from, what.clone(), &to, &options),
             false => copy(&from, what.clone(), &to, &options),

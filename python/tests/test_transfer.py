@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -138,6 +139,45 @@ def test_a_memory_store_is_handed_to_a_folder(tmp_path: Path) -> None:
     expected = np.full((4, 4), 7, "f4")
     expected[1:3, 1:3] = 1
     np.testing.assert_array_equal(field.array(), expected)
+
+
+def test_fields_keep_their_times_and_older_values_go_along_on_request(hot: fst.Store, tmp_path: Path) -> None:
+    key = {"run": "a", "variable": "bytes", "step": 0}
+    hot.archive(key, b"newer")
+    hot.flush()
+    times = {str(e.key): e.time for e in hot.list()}
+    report = fst.copy(hot, to=tmp_path / "copies", versions=True)
+    assert (report.fields, report.versions) == (8, 1)
+    assert "versions=1" in repr(report)
+    copies = fst.open(tmp_path / "copies")
+    assert {str(e.key): e.time for e in copies.list()} == times
+    assert len(list(copies.list(masked=True))) == 9
+    report = fst.move(hot, to=tmp_path / "cold")
+    assert [(left.kind, left.count) for left in report.left] == [("version", 1)]
+    cold = fst.open(tmp_path / "cold")
+    assert {str(e.key): e.time for e in cold.list()} == times
+    # Old fields are old in their new store, too.
+    assert fst.move(cold, to=hot, older_than="1h").fields == 0
+    assert fst.move(cold, to=hot, older_than=datetime.now(UTC)).fields == 8
+    assert {str(e.key): e.time for e in hot.list()} == times
+
+
+def test_lineage_is_whole_without_the_source(tmp_path: Path) -> None:
+    key = {"run": "a", "variable": "t", "step": 0}
+    with fst.open(tmp_path / "hot") as hot:
+        with fst.execution("model", hot, params={"nx": 3}) as model:
+            hot.archive(key, b"first")
+        with fst.execution("regrid", hot) as regrid:
+            hot.archive({**key, "variable": "u"}, hot.get(key) + b", regridded")
+        report = fst.move(hot, to=tmp_path / "cold")
+        assert (report.removed, report.left) == (2, ())
+    shutil.rmtree(tmp_path / "hot")
+    cold = fst.open(tmp_path / "cold", "r")
+    lineage = cold.graph.trace("run=a,variable=u")
+    jobs = [vertex for vertex in lineage.vertices if vertex[0] == "job"]
+    assert jobs == [tuple(regrid.vertex), tuple(model.vertex)]
+    assert [str(e.key["variable"]) for e in cold.graph.fields(model.vertex)] == ["t"]
+    assert cold.graph.vertex(*model.vertex).props["name"] == "model"
 
 
 def test_removed_fields_stay_in_older_versions(hot: fst.Store, tmp_path: Path) -> None:

@@ -502,7 +502,8 @@ class Store:
             place = (place or decided) if verdict and kinds & 1 and covered >= e.number else None
             if not verdict:
                 break
-        return (*place, *own, e.number, e.ordinal) if place else None
+        # A moved entry keeps the place of its origin, however it became visible.
+        return (*(e.origin[:2] or place), e.stamp, e.log.writer, e.number, e.ordinal) if place else None
 
     @staticmethod
     def attempt(e: Entry) -> tuple:

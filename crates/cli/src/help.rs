@@ -14,7 +14,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Annotate and query", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
     ("Provenance", &["run", "trace", "audit", "graph"]),
     ("Read and export", &["get", "export", "plot", "mesh"]),
-    ("Copy, move and remove", &["copy", "move", "remove", "wipe", "erase"]),
+    ("Copy, move and remove", &["copy", "move", "prefetch", "remove", "wipe", "erase"]),
     (
         "Operate",
         &[

@@ -27,6 +27,9 @@ pub struct Transfer {
     /// Take fields flushed longer ago than this, such as 12h or 5d, or before a date, and what stands on them
     #[arg(long, value_name = "AGE", value_parser = parse_before, conflicts_with = "find")]
     older_than: Option<i64>,
+    /// Take older values of the fields along, too
+    #[arg(long)]
+    versions: bool,
     /// Take fields alone, and say what stays behind
     #[arg(long)]
     fields_only: bool,
@@ -55,6 +58,7 @@ impl Transfer {
             strict: !self.lenient,
             fields_only: self.fields_only,
             before: self.older_than,
+            versions: self.versions,
             progress: Some(&progress),
         };
         let report = how(from, what, &to, &options)?;
@@ -108,6 +112,9 @@ fn arrived(report: &TransferReport) -> String {
     let mut text = format!("{}, {}", count(report.fields, "field"), size(report.bytes));
     if report.unchanged > 0 {
         text.push_str(&format!(", {} there already", report.unchanged));
+    }
+    if report.versions > 0 {
+        text.push_str(&format!(", {}", count(report.versions, "older value")));
     }
     if report.attributes > 0 {
         text.push_str(&format!(", {}", count(report.attributes, "attribute")));

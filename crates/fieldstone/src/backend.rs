@@ -156,6 +156,10 @@ pub trait BackendAdmin {
         each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
     ) -> Result<MaintainReport>;
 
+    /// The greatest stamp of a place in the order that a visible entry under an encoded key has, removals included: what is
+    /// moved there must have a greater one to be seen.
+    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>>;
+
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;
 

@@ -188,6 +188,10 @@ impl BackendAdmin for FilterStore<dyn Backend> {
         Err(self.refused("maintenance"))
     }
 
+    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.beneath().newest_place(key)
+    }
+
     fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {
         Err(self.refused("the format"))
     }

@@ -12,6 +12,9 @@ use crate::Id;
 use crate::bytes::{Cursor, Put, put_time, read_time};
 use crate::owner::Owner;
 
+/// The first version of the format with moved entries.
+pub const MOVED_SINCE: u32 = 2;
+
 /// The place of an origin among those of one commit: stamp, writer, sequence, store.
 pub type OriginRank = (u64, Id, u64, Id);
 
@@ -35,7 +38,8 @@ pub struct EntryOrigin {
     pub writer: Id,
     /// Its sequence.
     pub sequence: u64,
-    /// Its stamp.
+    /// The stamp of the entries' place in the order, which is (this, `writer`): that of the commit that made them visible
+    /// there, or a greater one if the store held something newer under their keys when they arrived.
     pub stamp: u64,
     /// Its time, nanoseconds since 1970.
     pub time: i64,

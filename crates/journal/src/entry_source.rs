@@ -57,7 +57,11 @@ pub struct EntryCommit {
 /// The commit of another store that entries were moved from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
-    /// Its place in the order.
+    /// Its store.
+    pub store: Id,
+    /// Its sequence in the log of the order's writer.
+    pub sequence: u64,
+    /// The place in the order.
     pub order: Order,
     /// Its time, nanoseconds since 1970.
     pub time: i64,

@@ -44,6 +44,8 @@ use fieldstone_journal::medium::posix::checkpoint;
 use fieldstone_journal::{files, snapshot};
 
 pub use api::FieldStore;
-pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock};
+pub use field::{
+    Field, FieldId, FieldPart, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock,
+};
 pub use local::LocalStore;
 pub use standing::Standing;

@@ -19,6 +19,7 @@ use fieldstone_format::attempt::Origin;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
 use fieldstone_format::location::GROWN_SINCE;
+use fieldstone_format::origin::MOVED_SINCE;
 use fieldstone_format::setting::Setting;
 use fieldstone_journal::Journal;
 use fieldstone_journal::Session;
@@ -205,6 +206,11 @@ impl LocalStore {
         crate::maintain::maintain(&self.journal, what, each)
     }
 
+    /// The greatest stamp of a place in the order that a visible entry under an encoded key has, removals included.
+    pub fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
+        read::newest_place(&*self.journal.looks().snapshot()?, key)
+    }
+
     /// The transactions that somebody decided about, or flushed into.
     pub fn transactions(&self) -> Result<Vec<TransactionState>> {
         Ok(read::transactions(&*self.journal.looks().snapshot()?))
@@ -299,8 +305,12 @@ impl LocalStore {
     }
 
     /// Hands an encoded value to the journal, unless it is to be new and is not.
-    fn take(&self, value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
+    fn take(&self, mut value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
         let session = &options.session;
+        if let Some(origin) = &options.origin {
+            self.journal.format().check(MOVED_SINCE, "the time of a moved field")?;
+            value.origin = Some(Arc::new(origin.clone()));
+        }
         if self.if_exists(options) == IfExists::New {
             return self.journal.committer().take(value, session);
         }

@@ -5,19 +5,21 @@ use std::path::PathBuf;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::Summary;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::bytes::Cursor;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
-use fieldstone_store::Outline;
+use fieldstone_format::origin::{EntryOrigin, OriginAttempt};
+use fieldstone_format::owner::Owner;
 use fieldstone_store::api::{
     AcceptanceReport, Advice, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport,
-    CompactProgress, CompactReport, Compaction, Damage, DatasetLock, ExternalContent, ExternalSpec, Extremes,
-    FieldLocation, FileState, FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, Locking, MaintainAction,
-    MaintainProgress, MaintainReport, MaintainStep, Maintaining, PlaceFile, PurgeProgress, PurgeReport,
-    Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule, RetrieveOptions, Stats, StatsBy, StatsRow,
-    Status, StatusProblem, StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value,
-    VerifyReport, WipeReport, Wiping, WriterStatus,
+    CompactProgress, CompactReport, Compaction, Damage, DatasetLock, Erasing, ErasureReport, ExternalContent,
+    ExternalSpec, Extremes, FieldLocation, FileState, FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions,
+    Locking, MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining, PlaceFile,
+    PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule,
+    RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem, StoredArray, StoredArraySpec,
+    TransactionState, TransactionStatus, Value, VerifyReport, WipeReport, Wiping, WriterStatus,
 };
-use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::{FieldPart, Outline};
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
 
@@ -227,6 +229,16 @@ impl Wire for WriterStatus {
     }
 }
 
+impl Wire for Owner {
+    fn put(&self, out: &mut Out<'_>) {
+        self.encode().put(out);
+    }
+
+    fn read(input: &mut In<'_>) -> Result<Owner> {
+        Owner::decode(&mut Cursor::new(&Vec::<u8>::read(input)?))
+    }
+}
+
 /// Reads a word, which must be one of these.
 pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Result<&'static str> {
     let text = input.cursor.text()?;
@@ -249,7 +261,10 @@ wire_struct! {
     Outline { dtype, shape, fill, chunks }
     StoredArray { path, offset, dtype, shape, block, sums, holes }
     BlockPlace { part, file, offset, stored, raw, crc }
-    ArchiveOptions { session, compression, chunks, share, if_exists, verbatim, missing }
+    ArchiveOptions { session, compression, chunks, share, if_exists, verbatim, missing, origin }
+    EntryOrigin { store, writer, sequence, stamp, time, owner, attempt }
+    OriginAttempt { name, began, writer }
+    FieldPart { origin, region }
     RemoveOptions { session }
     ReadOptions { session }
     ListOptions { depth, masked, session }

@@ -17,7 +17,8 @@ Examples:
 Copies attributes, tags, parameters of runs, times of steps and declarations of variables along with the fields;
 --fields-only leaves them and prints their number. If the target declares a variable or tag differently, the copy
 is a conflict and copies nothing. Arrays keep their type, shape, chunks and compression; incomplete fields are
-copied as they are. A new target gets the schema of the source, an existing one keeps its own. Either all fields
+copied as they are. Fields keep the time of their first flush, their attempt and their lineage; --versions takes
+the older values that they hide along. A new target gets the schema of the source, an existing one keeps its own. Either all fields
 arrive or none: the program reads the copies back and compares them before they become visible. It does not
 write fields again that the target already has with equal content. It skips and names fields that cannot be
 read, and then ends with 5.";

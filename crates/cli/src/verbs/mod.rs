@@ -33,6 +33,7 @@ mod mesh;
 mod r#move;
 mod objects;
 mod plot;
+mod prefetch;
 mod purge;
 mod rebuild;
 mod remove;
@@ -72,6 +73,7 @@ pub enum Verb {
     Export(export::Arguments),
     Copy(copy::Arguments),
     Move(r#move::Arguments),
+    Prefetch(prefetch::Arguments),
     Plot(plot::Arguments),
     Mesh(mesh::Arguments),
     Annotate(annotate::Arguments),
@@ -145,6 +147,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Export(arguments) => export::run(arguments, out),
         Verb::Copy(arguments) => copy::run(arguments, out),
         Verb::Move(arguments) => r#move::run(arguments, out),
+        Verb::Prefetch(arguments) => prefetch::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
         Verb::Mesh(arguments) => mesh::run(arguments, out),
         Verb::Annotate(arguments) => annotate::run(arguments, out),

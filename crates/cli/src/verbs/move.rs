@@ -12,6 +12,7 @@ Examples:
   fieldstone move store run=a,step=0/to/24 --to archive
   fieldstone move store run=a --to /archive/store --lenient --json
   fieldstone move store run=a --older-than 5d --to archive
+  fieldstone move store run=a --versions --to archive
   fieldstone list store --compact > old.req; fieldstone move store @old.req --to archive
 
 Copies as `fieldstone copy` does, compares the copies, and then removes the originals. --find takes names literally;

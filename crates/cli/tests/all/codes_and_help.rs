@@ -8,7 +8,8 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 47] = [
+const VERBS: [&str; 48] = [
+    "prefetch",
     "transaction",
     "arrays",
     "mesh",

@@ -17,6 +17,7 @@ mod layout;
 mod lineage;
 mod locks;
 mod operations;
+mod prefetch;
 mod purge;
 mod real_files;
 mod retain;

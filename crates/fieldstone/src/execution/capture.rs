@@ -11,7 +11,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{BlockPlace, StoredArray};
-use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outline};
+use fieldstone_store::{Field, FieldId, FieldPart, FieldSource, Fields, FieldsSource, Outline};
 
 use super::inner::{ExecutionInner, FieldRead};
 
@@ -72,6 +72,14 @@ impl FieldSource for CapturedField {
 
     fn commits(&self) -> Vec<(CommitId, u64)> {
         self.field.commits()
+    }
+
+    fn parts(&self) -> Result<Vec<FieldPart>> {
+        self.field.parts()
+    }
+
+    fn older(&self) -> Result<Option<Field>> {
+        Ok(self.field.older()?.map(|older| self.asked.clone().field(older)))
     }
 
     fn version(&self) -> String {

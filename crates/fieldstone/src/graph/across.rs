@@ -12,7 +12,7 @@
 //! * a store that cannot be reached or read is named with the reason, and is not an error;
 //! * the limits of the session hold in all stores.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
@@ -231,9 +231,15 @@ impl WalkAcross<'_> {
     /// Commits of other stores in one store's lineage, if they are new or nearer.
     fn pending(&mut self, within: Id, found: &Lineage) -> Result<Pending> {
         let urls = urls(found);
+        // Of moved and copied fields the lineage came along.
+        let carried = found.edges.iter().filter(|edge| within == self.id && edge.kind == "write");
+        let carried: HashSet<&VertexName> = carried.map(|edge| &edge.far).collect();
         let mut pending = Pending::new();
         for step in found.vertices.iter().filter(|step| &*step.name.kind == "commit") {
             let Some(commit) = CommitId::parse(&step.name.id) else { continue };
+            if commit.store != within && carried.contains(&step.name) {
+                continue;
+            }
             if commit.store != within && commit.store != self.id {
                 self.note(commit.store, step, &urls, within)?;
             }

@@ -98,6 +98,7 @@ fn transferred(report: &TransferReport, more: Map<String, Value>) -> Value {
     object.insert("fields".into(), report.fields.into());
     object.insert("bytes".into(), report.bytes.into());
     object.insert("unchanged".into(), report.unchanged.into());
+    object.insert("versions".into(), report.versions.into());
     object.insert("attributes".into(), report.attributes.into());
     object.extend(more);
     object.insert("left".into(), report.left.iter().map(left).collect());

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::axes_ends;
 use super::values::{text, time};
+use crate::PrefetchReport;
 use crate::facts::Overview;
 
 /// Maximum number of entries in one list of a status.
@@ -200,6 +201,16 @@ pub fn erased(report: &ErasureReport) -> Value {
         "files": report.files,
         "left": report.left.iter().map(left).collect::<Vec<_>>(),
         "done": report.done,
+    })
+}
+
+/// The counts of a prefetch.
+pub fn prefetched(report: &PrefetchReport) -> Value {
+    let damaged = report.damaged.iter().map(|field| json!({"key": field.key, "why": field.why}));
+    json!({
+        "fields": report.fields,
+        "nbytes": report.nbytes,
+        "damaged": damaged.collect::<Vec<_>>(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! Fields and streams of a store at the far end of a connection, as the client holds them.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{BlockPlace, StoredArray};
-use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outline};
+use fieldstone_store::{Field, FieldId, FieldPart, FieldSource, Fields, FieldsSource, Outline};
 use fieldstone_wire::{FieldFacts, Outcome, Wire};
 
 use super::connection::Far;
@@ -29,6 +30,15 @@ pub fn field((far, facts): (Far, FieldFacts)) -> Field {
     if lenient { field.lenient() } else { field }
 }
 
+/// Reads a field ahead at the far end, and returns its bytes; `None` for a field that is here.
+pub fn warm(field: &Field) -> Result<Option<u64>> {
+    let source: &dyn Any = &**field.source();
+    match source.downcast_ref::<RemoteField>() {
+        Some(remote) => remote.far.call(alone::FIELD_WARM, |_| {}).map(Some),
+        None => Ok(None),
+    }
+}
+
 /// A kept outcome, for each caller.
 fn again<T>(outcome: &Outcome<T>) -> Result<&T> {
     outcome.as_ref().map_err(Error::replicate)
@@ -45,6 +55,17 @@ impl FieldSource for RemoteField {
 
     fn commits(&self) -> Vec<(CommitId, u64)> {
         self.facts.commits.clone()
+    }
+
+    fn parts(&self) -> Result<Vec<FieldPart>> {
+        self.far.call(alone::FIELD_PARTS, |_| {})
+    }
+
+    fn older(&self) -> Result<Option<Field>> {
+        match self.far.call(alone::FIELD_HAS_OLDER, |_| {})? {
+            true => self.far.call_for_object(alone::FIELD_OLDER, |_| {}).map(|older| Some(field(older))),
+            false => Ok(None),
+        }
     }
 
     fn time(&self) -> i64 {

@@ -79,6 +79,7 @@ macro_rules! backend_admin {
             0x0506 try locks() -> Vec<DatasetLock>;
             0x0508 try retain(request: &Request, how: &Retaining) -> RetentionRule;
             0x0509 try rules() -> Vec<RetentionRule>;
+            0x0518 try newest_place(key: &[u8]) -> Option<u64>;
         }
     };
 }
@@ -293,6 +294,10 @@ pub mod alone {
         FIELD_READ_BLOCK = 0x0806;
         FIELD_READ = 0x0807;
         FIELD_READ_RANGE = 0x0808;
+        FIELD_PARTS = 0x0809;
+        FIELD_OLDER = 0x080a;
+        FIELD_HAS_OLDER = 0x080b;
+        FIELD_WARM = 0x080c;
         FIELDS_GET = 0x0810;
         FIELDS_MISSING = 0x0811;
         NEXT = 0x0820;

@@ -53,6 +53,8 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 
+pub(crate) use fields::warm;
+
 /// The variable that makes this process open every store at the far end of a loopback.
 const VARIABLE: &str = "FIELDSTONE_LOOPBACK";
 

@@ -64,7 +64,7 @@ pub fn serve(serving: &Serving<'_>, object: &Exported, method: u16, arguments: &
         Exported::Backend(store) => of_backend(serving, store, method, input),
         Exported::Catalog(catalog) => of_catalog(serving, &**catalog, method, input),
         Exported::Graph(graph) => of_graph(serving, &**graph, method, input),
-        Exported::Field(field) => of_field(field, method, input),
+        Exported::Field(field) => of_field(serving, field, method, input),
         Exported::Fields(fields) => of_fields(serving, fields, method, input),
         Exported::Listing(entries) => Ok(encoded(&portion::<ListEntry>(&mut **entries.lock()))),
         Exported::Hits(hits) => Ok(encoded(&portion::<Hit>(&mut **hits.lock()))),
@@ -323,12 +323,19 @@ fn of_fields(serving: &Serving<'_>, fields: &Fields, method: u16, input: &mut In
     }
 }
 
-fn of_field(field: &Field, method: u16, input: &mut In<'_>) -> Result<Vec<u8>> {
+fn of_field(serving: &Serving<'_>, field: &Field, method: u16, input: &mut In<'_>) -> Result<Vec<u8>> {
     let source = field.source();
     match method {
         alone::FIELD_MISSING => Ok(encoded(&source.missing(usize::read(input)?)?)),
         alone::FIELD_HOLES => Ok(encoded(&source.holes()?)),
         alone::FIELD_OUTLINE => Ok(encoded(&source.outline()?)),
+        alone::FIELD_PARTS => Ok(encoded(&source.parts()?)),
+        alone::FIELD_HAS_OLDER => Ok(encoded(&source.older()?.is_some())),
+        alone::FIELD_WARM => Ok(encoded(&field.warm()?)),
+        alone::FIELD_OLDER => match field.older()? {
+            Some(older) => Ok(held(serving, older)),
+            None => Err(Error::internal("an older value was asked for that is not there")),
+        },
         alone::FIELD_COMPRESSED => Ok(encoded(&source.is_compressed()?)),
         alone::FIELD_STORED => Ok(encoded(&source.stored_array()?)),
         alone::FIELD_BLOCK => {

@@ -192,6 +192,10 @@ impl BackendAdmin for Composed {
         self.fields.maintain(what, each)
     }
 
+    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.fields.newest_place(key)
+    }
+
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {
         self.journal.format().upgrade(session)
     }

@@ -28,6 +28,7 @@ mod maintain;
 mod many;
 mod mesh_points;
 mod port;
+mod prefetch;
 mod purge;
 mod retain;
 mod verify;
@@ -55,10 +56,12 @@ use crate::graph::{GraphAccess, SlotOptions, Tracer};
 use crate::remote;
 use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
+use crate::transfer::What;
 
 pub use compact::{CompactOptions, OnCompact};
 pub use maintain::{MaintainOptions, OnMaintain};
 pub use many::AllOf;
+pub use prefetch::PrefetchReport;
 pub use purge::{OnPurge, PurgeOptions};
 pub use retain::RetainOptions;
 pub use wipe::{EraseOptions, WipeOptions};
@@ -205,6 +208,13 @@ impl Store {
     /// owner.
     pub fn upgrade(&self) -> Result<(u32, u32)> {
         self.backend.upgrade(&Session::default())
+    }
+
+    /// Reads the fields that requests select, or those under hits, where the store is: a later read finds their bytes in
+    /// the memory of that machine, as long as it keeps them there. Nothing of them comes here from a store on another
+    /// machine. Each byte is compared with its checksum, and a field that cannot be read is named.
+    pub fn prefetch(&self, what: impl Into<What>) -> Result<PrefetchReport> {
+        prefetch::prefetch(self, &what.into())
     }
 
     /// The selected fields that became visible after a version, and the version of this answer: the `since` of the next

@@ -11,7 +11,7 @@
 //! * memory holds a page of rows, 100 bytes for each attribute of one tag in one run of the target, and, as bytes of
 //!   records, the attributes of one tag at one variable and step.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::value::Value;
@@ -51,6 +51,11 @@ pub struct Carrier<'a> {
     pub written: u64,
     /// Number of unflushed ones.
     pub pending: usize,
+    /// Number of those that others wrote, and these users.
+    pub of_others: u64,
+    pub authors: BTreeSet<u32>,
+    /// The user who brings them.
+    me: u32,
 }
 
 impl<'a> Carrier<'a> {
@@ -63,7 +68,22 @@ impl<'a> Carrier<'a> {
         transaction: Id,
         moving: bool,
     ) -> Carrier<'a> {
-        Carrier { from, to, chosen, tags, transaction, moving, taken: 0, written: 0, pending: 0 }
+        let (taken, written, pending, of_others, authors) = (0, 0, 0, 0, BTreeSet::new());
+        let me = to.catalog().user(&Session::default());
+        Carrier {
+            from,
+            to,
+            chosen,
+            tags,
+            transaction,
+            moving,
+            taken,
+            written,
+            pending,
+            of_others,
+            authors,
+            me,
+        }
     }
 
     /// Carries the attributes of one run; `heard` receives each attribute, and whether it is taken: in a move, all
@@ -127,6 +147,7 @@ impl<'a> Carrier<'a> {
                     last = Some(place);
                 }
                 let tag = tag.clone();
+                self.note_author(hit.user);
                 self.written += u64::from(is_new);
                 self.pending += 1 + more.len();
                 for hit in std::iter::once(hit).chain(more) {
@@ -136,6 +157,14 @@ impl<'a> Carrier<'a> {
             rows.give(run, &mut give)?;
         }
         Ok(())
+    }
+
+    /// Counts an attribute of another user.
+    fn note_author(&mut self, user: u32) {
+        if user != self.me {
+            self.of_others += 1;
+            self.authors.insert(user);
+        }
     }
 
     /// The state of one tag's places in the target; `None` if it has none of the tag's attributes in the run.

@@ -3,15 +3,23 @@
 //! An array is cut into boxes of at most [`PART`] bytes along its chunks (or of one chunk, if that is longer), so that
 //! no chunk is read twice; opaque bytes into ranges. The digest of a field covers its written elements in the order of
 //! these parts, which depends on the source alone.
+//!
+//! Each element is written with the commit that wrote it first: where several commits have a share in an array, no box
+//! reaches into the shares of two.
 
-use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::geometry::{IndexBox, uncovered};
 use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::origin::EntryOrigin;
+use fieldstone_format::owner::Owner;
 use fieldstone_store::api::{ArchiveOptions, Compression, FieldSpec, FieldStore, Value};
-use fieldstone_store::{Field, Outline};
+use fieldstone_store::{Field, FieldPart, Outline};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of an array in memory at once.
 const PART: u64 = 16 << 20;
+
+/// More boxes than an array has.
+const ALL: usize = usize::MAX >> 8;
 
 /// The compression level for a field that was compressed before.
 const LEVEL: i32 = 3;
@@ -38,6 +46,10 @@ pub struct Content {
     outline: Option<Outline>,
     /// Boxes with written elements.
     written: Vec<IndexBox>,
+    /// The same boxes, cut where the shares of two commits meet, each with the number of its origin.
+    shares: Vec<(IndexBox, usize)>,
+    /// The commits of its parts, newest part first.
+    origins: Vec<EntryOrigin>,
     complete: bool,
 }
 
@@ -45,7 +57,59 @@ impl Content {
     pub fn new(field: Field) -> Result<Content> {
         let outline = field.outline()?;
         let written = if outline.is_some() { field.written()? } else { Vec::new() };
-        Ok(Content { complete: field.is_complete()?, field: field.lenient(), outline, written })
+        let parts = field.parts()?;
+        let shares = match parts.iter().all(|part| part.origin == parts[0].origin) {
+            true => written.iter().map(|region| (region.clone(), 0)).collect(),
+            false if outline.is_some() => shares(&parts)?,
+            false => Vec::new(),
+        };
+        let origins = parts.into_iter().map(|part| part.origin).collect();
+        Ok(Content {
+            complete: field.is_complete()?,
+            field: field.lenient(),
+            outline,
+            written,
+            shares,
+            origins,
+        })
+    }
+
+    /// A field, and with `versions` the older values that it hides, newest first.
+    pub fn with_older(field: Field, versions: bool) -> Result<Vec<Content>> {
+        let (mut contents, mut next) = (Vec::new(), Some(field));
+        while let Some(field) = next {
+            next = if versions { field.older()? } else { None };
+            contents.push(Content::new(field)?);
+        }
+        Ok(contents)
+    }
+
+    /// The least place in the order among its parts; `None` if nobody knows their commits.
+    pub fn oldest_place(&self) -> Option<u64> {
+        self.origins.iter().map(|origin| origin.stamp).min()
+    }
+
+    /// The greatest one.
+    pub fn newest_place(&self) -> Option<u64> {
+        self.origins.iter().map(|origin| origin.stamp).max()
+    }
+
+    /// The user of another store to whom its newest part belonged.
+    pub fn owner(&self) -> Option<u32> {
+        match self.origins.first()?.owner {
+            Some(Owner::User(user)) => Some(user),
+            _ => None,
+        }
+    }
+
+    /// These options with the origin of a part; `lift` raises its place in the order.
+    fn with_origin(&self, part: usize, lift: Option<u64>, options: &ArchiveOptions) -> ArchiveOptions {
+        let origin = self.origins.get(part).zip(lift);
+        let raised = |(origin, lift): (&EntryOrigin, u64)| EntryOrigin {
+            stamp: origin.stamp.saturating_add(lift),
+            ..origin.clone()
+        };
+        ArchiveOptions { origin: origin.map(raised), ..options.clone() }
     }
 
     /// Number of bytes to carry over.
@@ -57,17 +121,20 @@ impl Content {
             .try_fold(0, |sum: u64, part| Ok(sum.saturating_add(part.element_count()?.saturating_mul(item))))
     }
 
-    /// Archives the field under `key` of another store.
+    /// Archives the field under `key` of another store; with `lift`, each part as of its commit, with its place in the order
+    /// raised by that much.
     pub fn archive(
         &self,
         to: &dyn FieldStore,
         key: &[(&str, &str)],
+        lift: Option<u64>,
         options: &ArchiveOptions,
     ) -> Result<Archived> {
         let packed = self.field.is_compressed()?;
         let compression = if packed { Compression::Zstd(LEVEL) } else { Compression::None };
         let mut options = ArchiveOptions { compression: Some(compression), ..options.clone() };
         let Some(outline) = &self.outline else {
+            let options = self.with_origin(0, lift, &options);
             return self.archive_whole(&mut |bytes| to.archive(key, Value::Bytes(bytes), &options));
         };
         let Outline { dtype, shape, fill, chunks } = outline;
@@ -75,31 +142,34 @@ impl Content {
         let parts = self.parts();
         if self.complete
             && fill.is_none()
-            && let [_] = &parts[..]
+            && let [(_, origin)] = &parts[..]
         {
+            let options = self.with_origin(*origin, lift, &options);
             return self.archive_whole(&mut |data| {
                 to.archive(key, Value::Array { data, dtype: *dtype, shape }, &options)
             });
         }
         let mut digest = Xxh3::new();
         let mut created = false;
+        let creation = self.with_origin(self.origins.len().saturating_sub(1), lift, &options);
         // Read the first part before anything is written.
-        for part in &parts {
+        for (part, origin) in &parts {
             let data = match self.field.read_box(Some(part)) {
                 Err(e) if is_damage(&e) && created => return Ok(Archived::Torn(e)),
                 Err(e) if is_damage(&e) => return Ok(Archived::Unreadable(e)),
                 data => data?,
             };
             if !created {
-                self.create(to, key, &options)?;
+                self.create(to, key, &creation)?;
                 created = true;
             }
             digest.update(&data);
             let (start, count) = (part.start(), part.count());
+            let options = self.with_origin(*origin, lift, &options);
             to.archive(key, Value::Piece { data: &data, dtype: *dtype, start, count, shape }, &options)?;
         }
         if !created {
-            self.create(to, key, &options)?;
+            self.create(to, key, &creation)?;
         }
         Ok(Archived::Whole(digest.digest128()))
     }
@@ -146,7 +216,7 @@ impl Content {
         if !alike {
             return Ok(None);
         }
-        for part in self.parts() {
+        for (part, _) in self.parts() {
             digest.update(&other.read_box(Some(&part))?);
         }
         Ok(Some(digest.digest128()))
@@ -171,15 +241,35 @@ impl Content {
         Ok(both == count(&self.written)? && both == count(other)?)
     }
 
-    fn parts(&self) -> Vec<IndexBox> {
+    /// Boxes to carry over one by one, each with the number of its origin.
+    fn parts(&self) -> Vec<(IndexBox, usize)> {
         let Some(outline) = &self.outline else { return Vec::new() };
         let chunks = self.field.chunks().unwrap_or_default();
         let mut parts = Vec::new();
-        for region in &self.written {
-            cut(region, 0, &chunks, outline.dtype.size() as u64, &mut parts);
+        for (region, origin) in &self.shares {
+            let mut boxes = Vec::new();
+            cut(region, 0, &chunks, outline.dtype.size() as u64, &mut boxes);
+            parts.extend(boxes.into_iter().map(|part| (part, *origin)));
         }
         parts
     }
+}
+
+/// Boxes that do not overlap, each with the number of the newest part that has its elements.
+fn shares(parts: &[FieldPart]) -> Result<Vec<(IndexBox, usize)>> {
+    let mut shares = Vec::new();
+    let mut newer: Vec<&IndexBox> = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let Some(own) = &part.region else { continue };
+        let hidden = newer.iter().filter_map(|other| other.intersect(own));
+        let hidden = hidden.map(|seen| seen.relative_to(own)).collect::<Result<Vec<_>>>()?;
+        for seen in uncovered(own.count(), &hidden, ALL)?.boxes {
+            let start = seen.start().iter().zip(own.start()).map(|(within, at)| at.saturating_add(*within));
+            shares.push((IndexBox::unbounded(start.collect(), seen.count().to_vec())?, number));
+        }
+        newer.push(own);
+    }
+    Ok(shares)
 }
 
 /// Cuts a box, from dimension `d` on, into boxes of at most [`PART`] bytes that are whole chunks.

@@ -7,17 +7,20 @@
 //! * writes of others in the target under a key of the transfer, between the look at it and the decision, are not
 //!   hidden: the transfer then fails with Conflict, unless the value is the same.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::iter::once;
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::encode_key;
+use fieldstone_format::origin::MOVED_SINCE;
 use fieldstone_format::setting::IfExists;
 use fieldstone_store::api::{
-    ArchiveOptions, FieldStore, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions,
+    ArchiveOptions, FieldAccess, FieldStore, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions,
 };
 use fieldstone_store::{Field, Fields};
 use xxhash_rust::xxh3::xxh3_128;
@@ -25,6 +28,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::content::{Archived, Content, is_damage};
 use super::{TransferOptions, TransferReport, Unreadable};
 use crate::Session;
+use crate::Store;
 
 /// Number of fields of one commit at the target; their content is in its data log by then.
 const COMMIT_FIELDS: usize = 20_000;
@@ -63,6 +67,29 @@ pub struct CarriedField {
     sum: u128,
     /// The target's entry under its key at that time.
     seen: Option<EntryId>,
+    /// The stamp of the place in the order that it has there; `None` if that is of the transaction's decision.
+    place: Option<u64>,
+    /// The digests of the older values that went with it, newest first.
+    older: Vec<u128>,
+    /// The user to whom it belonged.
+    owner: Option<u32>,
+}
+
+impl CarriedField {
+    /// Whether it has its time and its place in the order there.
+    pub fn keeps_place(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// How many older values went with it.
+    pub fn versions(&self) -> u64 {
+        self.older.len() as u64
+    }
+
+    /// The user to whom it belonged, if anybody knows.
+    pub fn owner(&self) -> Option<u32> {
+        self.owner
+    }
 }
 
 /// The end of carrying fields over.
@@ -164,6 +191,20 @@ impl FieldPlan {
         self.keys.contains(&digest(key))
     }
 
+    /// The commits that wrote their parts, of this store or of those that they were moved from.
+    pub fn commits(&self) -> Result<BTreeSet<CommitId>> {
+        let mut commits = BTreeSet::new();
+        for (_, field) in self.each() {
+            commits.extend(field?.commits().into_iter().map(|(id, _)| id));
+        }
+        Ok(commits)
+    }
+
+    /// How many older values the fields hide.
+    pub fn older_count(&self) -> Result<u64> {
+        self.each().try_fold(0, |sum: u64, (_, field)| Ok(sum.saturating_add(field?.older_count()? as u64)))
+    }
+
     /// Records a field that cannot be read, if the error says so.
     fn note_damage(&mut self, key: &FieldKey, error: Error) -> Result<()> {
         if !is_damage(&error) {
@@ -195,22 +236,21 @@ impl FieldPlan {
     /// has.
     pub fn carry(
         &mut self,
-        to: &dyn FieldStore,
+        to: &Store,
         transaction: Id,
         moving: bool,
         options: &TransferOptions<'_>,
         report: &mut TransferReport,
     ) -> Result<Carrying> {
+        let keeps = to.backend().check_format(MOVED_SINCE, "the time of a moved field").is_ok();
         let all = self.fields.as_ref().map_or(0, Fields::len) as u64;
         let report_progress = |done: u64| match options.progress {
             Some(progress) => progress(done, all),
             None => Ok(()),
         };
-        let archive = ArchiveOptions {
-            session: Session::from(transaction),
-            verbatim: true,
-            ..ArchiveOptions::default()
-        };
+        let session = Session::from(transaction);
+        let archive = ArchiveOptions { session, verbatim: true, ..ArchiveOptions::default() };
+        let how = How { moving, keeps, versions: options.versions && keeps, archive };
         let mut carried: Vec<CarriedField> = Vec::new();
         let mut flushed = 0;
         for index in 0..all as usize {
@@ -221,9 +261,9 @@ impl FieldPlan {
             report_progress(index as u64)?;
             let field = field.get(index)?;
             let key = field.key()?;
-            match carry_one(to, field, &key, moving, &archive, report) {
+            match carry_one(to, field, &key, &how, report) {
                 Ok(Carriage::There) => {}
-                Ok(Carriage::Archived(sum, seen)) => carried.push(CarriedField { index, sum, seen }),
+                Ok(Carriage::Archived(field)) => carried.push(CarriedField { index, ..field }),
                 Ok(Carriage::Unreadable(error)) => self.pass(index, &key, error)?,
                 Ok(Carriage::Torn(error)) => {
                     self.pass(index, &key, error)?;
@@ -232,11 +272,11 @@ impl FieldPlan {
                 Err(error) => return Err(error.context(&key)),
             }
             if carried.len() >= flushed + COMMIT_FIELDS {
-                to.flush(&Session::from(transaction))?;
+                to.flush(Session::from(transaction))?;
                 flushed = carried.len();
             }
         }
-        to.flush(&Session::from(transaction))?;
+        to.flush(Session::from(transaction))?;
         for one in &carried {
             report_progress(all)?;
             self.compare(to, transaction, one)?;
@@ -246,16 +286,22 @@ impl FieldPlan {
     }
 
     /// Compares the target's durable field, in the transaction, with the bytes read.
-    fn compare(&self, to: &dyn FieldStore, transaction: Id, one: &CarriedField) -> Result<()> {
+    fn compare(&self, to: &Store, transaction: Id, one: &CarriedField) -> Result<()> {
         let Some(fields) = &self.fields else { return Ok(()) };
         let field = fields.get(one.index)?;
         let key = field.key()?;
         let there = exactly(to, &texts(&key), &Session::from(transaction))?;
-        let theirs = match &there {
-            Some(there) => Content::new(field)?.digest_of(&there.clone().lenient())?,
-            None => None,
-        };
-        if theirs != Some(one.sum) {
+        let contents = Content::with_older(field, !one.older.is_empty())?;
+        let mut theirs = Vec::new();
+        if let Some(there) = &there {
+            theirs.push(contents[0].digest_of(&there.clone().lenient())?);
+            theirs.extend(digests_of(&contents[1..], there)?);
+        }
+        let ours: Vec<Option<u128>> = once(&one.sum).chain(&one.older).map(|sum| Some(*sum)).collect();
+        if theirs != ours {
+            if one.place.is_some() && place_in(to, &texts(&key))? > one.place {
+                return Err(written(&key, to));
+            }
             return Err(Code::CopyDiffers
                 .error(format!("{} does not return the bytes that were written under {key}", to.url()))
                 .with_hint("nothing was copied; run verify on both stores"));
@@ -271,22 +317,42 @@ impl FieldPlan {
     }
 
     /// Fails with Conflict if the target's entry under a key differs from the one seen.
-    pub fn check_unchanged(&self, to: &dyn FieldStore, carried: &[CarriedField]) -> Result<()> {
+    pub fn check_unchanged(&self, to: &Store, carried: &[CarriedField]) -> Result<()> {
         let Some(fields) = self.fields.as_ref().filter(|_| !carried.is_empty()) else { return Ok(()) };
         to.refresh()?;
         for one in carried {
             let field = fields.get(one.index)?;
             let key = field.key()?;
-            let Some(there) = exactly(to, &texts(&key), &Session::default())? else { continue };
-            if Some(there.id().entry) == one.seen {
+            let pairs = texts(&key);
+            let hides = one.place.is_some() && place_in(to, &pairs)? > one.place;
+            let there = exactly(to, &pairs, &Session::default())?;
+            if !hides && there.as_ref().is_none_or(|there| Some(there.id().entry) == one.seen) {
                 continue;
             }
-            if readable(Content::new(field)?.digest_of(&there))? != Some(one.sum) {
+            let sum = match &there {
+                Some(there) => readable(Content::new(field)?.digest_of(there))?,
+                None => None,
+            };
+            if sum != Some(one.sum) {
+                return Err(written(&key, to));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails with Conflict if a field that the target has now is not to be seen there: its place in the order is one of the
+    /// past, and somebody removed what stood under the key while the transaction was decided.
+    pub fn check_arrived(&self, to: &Store, carried: &[CarriedField]) -> Result<()> {
+        let Some(fields) = self.fields.as_ref().filter(|_| !carried.is_empty()) else { return Ok(()) };
+        to.refresh()?;
+        for one in carried.iter().filter(|one| one.place.is_some()) {
+            let key = fields.get(one.index)?.key()?;
+            if exactly(to, &texts(&key), &Session::default())?.is_none() {
                 return Err(Error::conflict(format!(
-                    "{key} was written in {} during the transfer",
+                    "{key} was removed in {} while it was moved there",
                     to.url()
                 ))
-                .with_hint("nothing was copied; try again if the older value should replace it"));
+                .with_hint("nothing was removed from the source; move again"));
             }
         }
         Ok(())
@@ -346,57 +412,120 @@ impl FieldPlan {
 enum Carriage {
     /// The target already has it.
     There,
-    /// It was archived: the digest of the bytes read, and the target's entry before.
-    Archived(u128, Option<EntryId>),
+    /// It was archived.
+    Archived(CarriedField),
     /// It cannot be read.
     Unreadable(Error),
     /// The same, and parts of it were written.
     Torn(Error),
 }
 
+/// The way in which fields are carried.
+struct How {
+    /// They are removed from the source afterwards.
+    moving: bool,
+    /// The target has places for their times.
+    keeps: bool,
+    /// Older values go with them.
+    versions: bool,
+    archive: ArchiveOptions,
+}
+
+/// Damage of the source becomes an outcome.
+macro_rules! unless_damaged {
+    ($outcome:expr) => {
+        match $outcome {
+            Err(e) if is_damage(&e) => return Ok(Carriage::Unreadable(e)),
+            outcome => outcome?,
+        }
+    };
+}
+
 /// Archives a field, unless the target has it already and it stays in the source.
 fn carry_one(
-    to: &dyn FieldStore,
+    to: &Store,
     field: Field,
     key: &FieldKey,
-    moving: bool,
-    archive: &ArchiveOptions,
+    how: &How,
     report: &mut TransferReport,
 ) -> Result<Carriage> {
     let pairs = texts(key);
-    let content = match Content::new(field) {
-        Err(e) if is_damage(&e) => return Ok(Carriage::Unreadable(e)),
-        content => content?,
-    };
+    let contents = unless_damaged!(Content::with_older(field, how.versions));
+    let (newest, older) = (&contents[0], &contents[1..]);
     let there = exactly(to, &pairs, &Session::default())?;
     let mut equal = false;
     if let Some(there) = &there
-        && let Some(theirs) = readable(content.digest_of(there))?
+        && let Some(theirs) = readable(newest.digest_of(there))?
     {
-        equal = match content.digest() {
-            Err(e) if is_damage(&e) => return Ok(Carriage::Unreadable(e)),
-            ours => ours? == Some(theirs),
-        };
+        equal = unless_damaged!(newest.digest()) == Some(theirs);
     }
-    if equal && !moving {
-        report.unchanged += 1;
-        return Ok(Carriage::There);
+    let has_older = |there: &Field| readable(digests_of(older, there).map(Some));
+    if equal && !how.moving {
+        let theirs = there.as_ref().map_or(Ok(None), has_older)?;
+        let ours = older.iter().map(Content::digest).collect::<Result<Vec<_>>>();
+        if theirs == Some(unless_damaged!(ours)) {
+            report.unchanged += 1;
+            return Ok(Carriage::There);
+        }
     }
-    // An equal field must not be replaced by a different one.
-    let if_exists = equal.then_some(IfExists::New);
-    let archive = ArchiveOptions { if_exists, ..archive.clone() };
-    let sum = match content.archive(to, &borrowed(&pairs), &archive)? {
-        Archived::Whole(sum) => sum,
-        Archived::Unreadable(error) => return Ok(Carriage::Unreadable(error)),
-        Archived::Torn(error) => return Ok(Carriage::Torn(error)),
+    // Its own place, raised above what the key has there, so that it is seen.
+    let lift = match contents.last().and_then(Content::oldest_place).filter(|_| how.keeps) {
+        Some(oldest) => {
+            let there = place_in(to, &pairs)?.map_or(0, |newest| newest.saturating_add(1));
+            Some(there.saturating_sub(oldest))
+        }
+        None => None,
     };
+    let mut sums = Vec::with_capacity(contents.len());
+    for (number, content) in contents.iter().rev().enumerate() {
+        // An equal field must not be replaced by a different one.
+        let if_exists = (equal || number > 0).then_some(IfExists::New);
+        let archive = ArchiveOptions { if_exists, ..how.archive.clone() };
+        match content.archive(to, &borrowed(&pairs), lift, &archive)? {
+            Archived::Whole(sum) => sums.insert(0, sum),
+            Archived::Unreadable(error) if number == 0 => return Ok(Carriage::Unreadable(error)),
+            Archived::Unreadable(error) | Archived::Torn(error) => return Ok(Carriage::Torn(error)),
+        }
+    }
     if equal {
         report.unchanged += 1;
     } else {
         report.fields += 1;
-        report.bytes = report.bytes.saturating_add(content.nbytes()?);
+        report.bytes = report.bytes.saturating_add(newest.nbytes()?);
     }
-    Ok(Carriage::Archived(sum, there.map(|there| there.id().entry)))
+    let place = lift.zip(newest.newest_place()).map(|(lift, newest)| newest.saturating_add(lift));
+    Ok(Carriage::Archived(CarriedField {
+        index: 0,
+        sum: sums.remove(0),
+        seen: there.map(|there| there.id().entry),
+        place,
+        older: sums,
+        owner: newest.owner(),
+    }))
+}
+
+/// Digests of the older values of a field that should equal these, newest first; fewer or none where they do not.
+fn digests_of(older: &[Content], field: &Field) -> Result<Vec<Option<u128>>> {
+    let mut there = field.clone();
+    let mut sums = Vec::with_capacity(older.len());
+    for content in older {
+        let Some(next) = there.older()? else { break };
+        there = next.lenient();
+        sums.push(content.digest_of(&there)?);
+    }
+    Ok(sums)
+}
+
+/// Conflict: somebody wrote or removed a key in the target meanwhile.
+fn written(key: &FieldKey, to: &Store) -> Error {
+    Error::conflict(format!("{key} was written or removed in {} during the transfer", to.url()))
+        .with_hint("nothing was copied; try again if the older value should replace it")
+}
+
+/// The greatest stamp of a place in the order that an entry under a key has in a store.
+fn place_in(store: &Store, pairs: &Texts) -> Result<Option<u64>> {
+    let key = store.schema().resolve(&borrowed(pairs))?;
+    store.backend().newest_place(&encode_key(&key).bytes)
 }
 
 /// The field under exactly this key.

@@ -7,9 +7,11 @@ use fieldstone_core::schema::Schema;
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::RunName;
 
-use super::attributes::names;
+use super::attributes::{Carrier, names};
 use super::chosen::Chosen;
 use super::declared::DeclaredRun;
+use super::fields::{CarriedField, FieldPlan};
+use super::trail::Trail;
 use crate::Session;
 use crate::Store;
 
@@ -19,11 +21,12 @@ const NAMED: usize = 5;
 /// Items of one kind that stayed behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// "run", "step", "variable", "tag", "attribute", "group", "import" or "mesh".
+    /// "run", "step", "variable", "tag", "attribute", "group", "import", "mesh", "author", "owner", "time", "version",
+    /// "execution" or "vertex".
     pub kind: &'static str,
     /// Their number.
     pub count: u64,
-    /// The first of their names: for steps their numbers, for attributes their tags.
+    /// The first of their names: for steps their numbers, for attributes their tags, for owners the users.
     pub names: Vec<String>,
     /// Why.
     pub why: &'static str,
@@ -47,6 +50,54 @@ pub fn why_not<'r>(
     let pairs = |schema: &Schema, run: &RunName| schema.pairs_of(&run.project, &run.name).ok();
     let same = known && runs.all(|run| pairs(from, run) == pairs(to, run));
     (!same).then_some(OTHER_NAMES)
+}
+
+/// The authors of attributes, which become the caller's.
+pub fn of_attributes(from: &Store, carrier: &Carrier<'_>) -> Option<LeftBehind> {
+    let mut left = Left::default();
+    let names = carrier.authors.iter().map(|user| from.catalog().user_name(*user)).collect();
+    let count = usize::try_from(carrier.of_others).unwrap_or(usize::MAX);
+    left.add("author", count, names, "attributes belong to who brings them");
+    left.0.pop()
+}
+
+/// The part of the graph that stays.
+pub fn of_graph(trail: &Trail, fields_only: bool) -> Option<LeftBehind> {
+    let (executions, mut left) = (trail.executions(), Left::default());
+    match fields_only {
+        true => left.add("execution", executions.len(), executions, FIELDS_ONLY),
+        false if trail.truncated => {
+            left.add("vertex", 1, Vec::new(), "the lineage has more vertices than are taken")
+        }
+        false => {}
+    }
+    left.0.pop()
+}
+
+/// The part of carried fields that stays: owners, times, and older values if they are removed.
+pub fn of_fields(
+    from: &Store,
+    to: &Store,
+    fields: &FieldPlan,
+    carried: &[CarriedField],
+    moving: bool,
+) -> Result<Vec<LeftBehind>> {
+    let mut left = Left::default();
+    let times = carried.iter().filter(|field| !field.keeps_place()).count();
+    left.add("time", times, Vec::new(), "the target is of format 1, and has the time of the transfer");
+    let me = to.catalog().user(&Session::default());
+    let others: Vec<u32> =
+        carried.iter().filter_map(CarriedField::owner).filter(|owner| *owner != me).collect();
+    let users: BTreeSet<u32> = others.iter().copied().collect();
+    let names = users.into_iter().map(|user| from.catalog().user_name(user)).collect();
+    left.add("owner", others.len(), names, "fields belong to who brings them");
+    if moving {
+        let went: u64 = carried.iter().map(CarriedField::versions).sum();
+        let older = fields.older_count()?.saturating_sub(went);
+        let why = "older values stay in older versions of the source; versions takes them along";
+        left.add("version", usize::try_from(older).unwrap_or(usize::MAX), Vec::new(), why);
+    }
+    Ok(left.0)
 }
 
 /// Gathers items that stay behind.

@@ -10,6 +10,7 @@
 //! | `declared` | runs, steps, variables and tags |
 //! | `attributes` | attributes, page by page |
 //! | `places` | variables and steps, with further keywords |
+//! | `trail` | the graph's share: the lineage of the fields |
 //! | `leaving` | the entries that a move removes from the source |
 //! | `left` | the items that stay behind, for the report |
 //! | `written` | declarations and attributes as lines of an exported file |
@@ -26,6 +27,8 @@
 //!   moves remove older versions there, and not this one. So no two moves, whatever their directions, and no ring of
 //!   them, take each the copy that the other relies on;
 //! * a copy skips fields that the target already has, equal in type, shape and every element;
+//! * each part of a field keeps the commit that wrote it first, with time, attempt and place in the order; the places of a
+//!   field are raised above what stands under its key in the target, so that it is seen (Q-40);
 //! * a field that cannot be read is skipped, named in the report, and not removed;
 //! * memory holds a part of one array (16 MiB, or a chunk if that is longer) or one opaque field, and about 200 bytes
 //!   per field; of attributes a page, and 100 bytes for each attribute of one tag in a run of the target.
@@ -33,7 +36,7 @@
 //! Arrays keep type, byte order, shape, chunks, and whether they are compressed. An incomplete field is copied as it
 //! is: the written elements, and the fill for the others. The target keeps its own schema: if a key does not fit it,
 //! the call is Invalid before any byte moves. In the target an attribute belongs to the caller, as all writes do:
-//! records do not name a user, their log does.
+//! records do not name a user, their log does; the report names the others.
 //!
 //! ```
 //! use fieldstone::transfer::{TransferOptions, copy};
@@ -63,11 +66,13 @@ mod fields;
 mod leaving;
 mod left;
 mod places;
+mod trail;
 mod written;
 
 use std::collections::HashSet;
 use std::fmt;
 
+use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
@@ -84,9 +89,10 @@ use crate::open::{Mode, OpenOptions};
 use attributes::Carrier;
 use chosen::{Chosen, OfRun};
 use declared::{DeclaredRun, Outcome, Tags, declared};
-use fields::{Carrying, FieldPlan, Search};
+use fields::{CarriedField, Carrying, FieldPlan, Search};
 use leaving::Leaving;
 use left::{FIELDS_ONLY, Left, why_not};
+use trail::Trail;
 
 /// Called with the number of fields done and the total; an error ends the transfer, and nothing of it stays.
 pub type OnProgress<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
@@ -101,13 +107,15 @@ pub struct TransferOptions<'a> {
     /// Only fields flushed before this moment, nanoseconds since 1970, and what stands on them: the newest part of a field
     /// counts, by its writer's clock.
     pub before: Option<i64>,
+    /// Older values of the fields go with them, in their order.
+    pub versions: bool,
     /// Receives progress reports.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
 impl Default for TransferOptions<'_> {
     fn default() -> Self {
-        TransferOptions { strict: true, fields_only: false, before: None, progress: None }
+        TransferOptions { strict: true, fields_only: false, before: None, versions: false, progress: None }
     }
 }
 
@@ -117,6 +125,7 @@ impl fmt::Debug for TransferOptions<'_> {
             .field("strict", &self.strict)
             .field("fields_only", &self.fields_only)
             .field("before", &self.before)
+            .field("versions", &self.versions)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -160,6 +169,8 @@ pub struct TransferReport {
     pub bytes: u64,
     /// Fields that the target already had, equal in every element. A move has written them there again.
     pub unchanged: u64,
+    /// Older values that went with them.
+    pub versions: u64,
     /// Attributes that the target has now and lacked before.
     pub attributes: u64,
     /// Fields removed from the source.
@@ -217,6 +228,16 @@ pub fn move_to(
     Ok(report)
 }
 
+/// Whether a key's field belongs to a selection.
+type IsWanted = Box<dyn Fn(&FieldKey) -> bool>;
+
+/// Requests for the fields of a selection, and possibly others; and which of these belong to it.
+pub(crate) fn fields_under(store: &Store, what: &What) -> Result<(Vec<Request>, IsWanted)> {
+    let (chosen, requests) = choose(store, what, false, false)?;
+    let (schema, by_hits) = (store.schema(), chosen.hits().is_some());
+    Ok((requests, Box::new(move |key| !by_hits || chosen.is_under(&schema, key))))
+}
+
 /// Opens the store that receives fields; a new one gets the source's schema.
 pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Store> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
@@ -226,6 +247,9 @@ pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Store> {
     };
     crate::open(url, &OpenOptions { schema, ..OpenOptions::default() })
 }
+
+/// A report, and the fields that the target received; `None` if it received nothing new.
+type CarriedAll = (TransferReport, Option<Vec<CarriedField>>);
 
 /// A planned transfer.
 struct Transfer<'a> {
@@ -238,6 +262,8 @@ struct Transfer<'a> {
     /// The declarations of the runs, if they are taken.
     declared: Option<Vec<DeclaredRun>>,
     left: Vec<LeftBehind>,
+    /// The lineage of the fields.
+    trail: Trail,
 }
 
 impl<'a> Transfer<'a> {
@@ -276,7 +302,14 @@ impl<'a> Transfer<'a> {
             chosen: Chosen::default(),
             declared: None,
             left: Vec::new(),
+            trail: Trail::default(),
         };
+        let trail = Trail::of(from, &transfer.fields)?;
+        let left_of_graph = left::of_graph(&trail, options.fields_only);
+        if !options.fields_only {
+            transfer.trail = trail;
+        }
+        transfer.left.extend(left_of_graph.clone());
         if !has_catalog {
             return Ok(transfer);
         }
@@ -292,6 +325,7 @@ impl<'a> Transfer<'a> {
             Some(why) => (Left::all(from, &chosen, &declared, why)?, None),
             None => (Left::of_arrays(from, to, &chosen, &declared)?, Some(declared)),
         };
+        transfer.left.extend(left_of_graph);
         transfer.chosen = chosen;
         Ok(transfer)
     }
@@ -326,7 +360,13 @@ impl<'a> Transfer<'a> {
     fn copy(&mut self, leaving: Option<Id>) -> Result<Option<TransferReport>> {
         let transaction = self.to.begin()?;
         match self.carry(transaction, leaving) {
-            Ok(Some((report, true))) => self.to.decide(transaction, true).map(|()| Some(report)),
+            Ok(Some((report, Some(carried)))) => {
+                self.to.decide(transaction, true)?;
+                if leaving.is_some() {
+                    self.fields.check_arrived(self.to, &carried)?;
+                }
+                Ok(Some(report))
+            }
             Ok(carried) => {
                 self.to.abandon(transaction, &Session::default()).map(|()| carried.map(|(report, _)| report))
             }
@@ -337,9 +377,9 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// The report, and whether the target received anything new.
-    fn carry(&mut self, transaction: Id, leaving: Option<Id>) -> Result<Option<(TransferReport, bool)>> {
-        let Transfer { from, to, options, fields, chosen, declared, left, .. } = self;
+    /// The report, and the fields that the target received, if it received anything new.
+    fn carry(&mut self, transaction: Id, leaving: Option<Id>) -> Result<Option<CarriedAll>> {
+        let Transfer { from, to, options, fields, chosen, declared, left, trail, .. } = self;
         let moving = leaving.is_some();
         let mut report = TransferReport { left: left.clone(), ..TransferReport::default() };
         let (mut late, mut foreign) = (Vec::new(), HashSet::new());
@@ -350,21 +390,25 @@ impl<'a> Transfer<'a> {
                 Outcome::Foreign => drop(foreign.insert(&run.run)),
             }
         }
+        trail.put(to, transaction)?;
         let mut changed = to.backend().has_pending(&transaction.into());
         let mut going = Vec::new();
         if declared.is_some() {
             let carrier = carried_attributes(from, to, chosen, fields, (transaction, leaving), &mut going)?;
             report.attributes = carrier.written;
+            report.left.extend(left::of_attributes(from, &carrier));
             changed |= carrier.written > 0
                 || moving && carrier.taken > 0
                 || to.backend().has_pending(&transaction.into());
         }
-        let Carrying::Done(carried) = fields.carry(*to, transaction, moving, options, &mut report)? else {
+        let Carrying::Done(carried) = fields.carry(to, transaction, moving, options, &mut report)? else {
             return Ok(None);
         };
         for run in late {
             run.put(to, transaction, moving)?;
         }
+        report.versions = carried.iter().map(CarriedField::versions).sum();
+        report.left.extend(left::of_fields(from, to, fields, &carried, moving)?);
         changed |= !carried.is_empty() || to.backend().has_pending(&transaction.into());
         report.damaged = fields.damaged().map(|(_, unreadable)| unreadable.clone()).collect();
         if let Some(removal) = leaving {
@@ -376,8 +420,8 @@ impl<'a> Transfer<'a> {
             let rows = of_run.filter(|of| !foreign.contains(&of.run)).map(|of| &of.rows[..]);
             leaving.end(own, rows)?;
         }
-        fields.check_unchanged(*to, &carried)?;
-        Ok(Some((report, changed)))
+        fields.check_unchanged(to, &carried)?;
+        Ok(Some((report, changed.then_some(carried))))
     }
 }
 

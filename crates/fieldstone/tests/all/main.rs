@@ -69,4 +69,5 @@ mod strace;
 mod transfer;
 mod transfer_catalog;
 mod transfer_crossing;
+mod transfer_time;
 mod wipe;

@@ -330,6 +330,7 @@ fn field(dice: &mut Random, schema: &Schema) -> Result<Encoded<'static>> {
         payload: (&[]).into(),
         table: Vec::new(),
         digest: None,
+        origin: None,
     })
 }
 

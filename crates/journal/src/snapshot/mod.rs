@@ -498,9 +498,26 @@ pub struct Prepared {
     pub since: i64,
 }
 
+/// The commit of another store from which the entries of a source with a number were moved.
+pub fn origin_at(snapshot: &Snapshot, source: usize, number: u64) -> Result<Option<EntryOrigin>> {
+    match &snapshot.sources[source] {
+        EntrySource::Segment(segment, _) => {
+            let meta = segment.meta()?;
+            let info = usize::try_from(number).ok().and_then(|i| meta.commits.get(i));
+            let origin = info.and_then(|info| meta.origins.get(info.origin? as usize));
+            Ok(origin.cloned())
+        }
+        EntrySource::Takeover(takeover) => {
+            let (_, taken) = snapshot.taken.commit(takeover, number)?;
+            Ok(taken.origin.as_deref().cloned())
+        }
+    }
+}
+
 fn moved(origin: &EntryOrigin) -> Moved {
     let attempt = origin.attempt.as_ref().map(|attempt| (attempt.began, attempt.writer));
-    Moved { order: (origin.stamp, origin.writer), time: origin.time, attempt }
+    let EntryOrigin { store, sequence, time, .. } = *origin;
+    Moved { store, sequence, order: (origin.stamp, origin.writer), time, attempt }
 }
 
 /// The decisions in all logs, living or taken over.

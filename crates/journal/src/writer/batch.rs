@@ -1,6 +1,6 @@
 //! Content that a session archived and has not flushed yet.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -10,6 +10,7 @@ use fieldstone_format::block::{Block, INLINE_BLOCKS};
 use fieldstone_format::entry::{Blocks, Entry, Location};
 use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
+use fieldstone_format::origin::{EntryOrigin, MOVED_SINCE, OriginRank};
 use fieldstone_format::segment::{CommitInfo, SegmentBuilder, SegmentRef};
 
 use super::encoded::Encoded;
@@ -53,6 +54,9 @@ pub struct Copies {
     payload: Option<u64>,
 }
 
+/// The rows of origins in a commit table.
+type Rows = HashMap<OriginRank, u64>;
+
 #[derive(Debug)]
 struct Item {
     key: Arc<[u8]>,
@@ -64,6 +68,8 @@ struct Item {
     placed: bool,
     /// The thread that archived it.
     thread: ThreadId,
+    /// The commit of another store that it was moved from.
+    origin: Option<Arc<EntryOrigin>>,
 }
 
 impl Item {
@@ -127,7 +133,10 @@ impl Batch {
 
     /// The oldest version of the format that can say what it holds.
     pub fn version(&self) -> u32 {
-        let own = self.items.iter().flatten().map(|item| item.entry.location.version());
+        let own = self.items.iter().flatten().map(|item| {
+            let moved = if item.origin.is_some() { MOVED_SINCE } else { FIRST_VERSION };
+            item.entry.location.version().max(moved)
+        });
         own.max().unwrap_or(FIRST_VERSION)
     }
 
@@ -269,7 +278,7 @@ impl Batch {
 
     /// Takes a value whose payload stands at `offset` of a file.
     fn add(&mut self, file: u32, offset: u64, value: Encoded<'_>, placed: bool) {
-        let Encoded { key, mut entry, size, blocks, payload, table, digest } = value;
+        let Encoded { key, mut entry, size, blocks, payload, table, digest, origin } = value;
         entry.location = match entry.location {
             Location::None => {
                 let location = locate(file, offset, size, blocks, payload.len(), &table);
@@ -294,7 +303,7 @@ impl Batch {
         let key: Arc<[u8]> = key.bytes.into_boxed_slice().into();
         let dataset_end = fieldstone_format::keys::level_ends(&key).map_or(key.len(), |ends| ends[0]);
         let thread = thread::current().id();
-        self.put(Item { key, dataset_end, entry, digest, placed, thread });
+        self.put(Item { key, dataset_end, entry, digest, placed, thread, origin });
     }
 
     /// Takes an item behind all others.
@@ -303,14 +312,17 @@ impl Batch {
         let same = self.by_key.entry(item.key.clone()).or_default();
         // A removal of one version leaves alone what is newer.
         if item.entry.generation && !matches!(item.entry.location, Location::Removed { only: Some(_) }) {
-            // Nobody can ever see what the same commit replaces.
-            for &i in same.iter() {
+            // Nobody can ever see what the same commit replaces, but entries of other origins have places of their own.
+            same.retain(|&i| {
+                if self.items[i].as_ref().is_some_and(|old| old.origin != item.origin) {
+                    return true;
+                }
                 if let Some(old) = self.items[i].take() {
                     self.live -= 1;
                     self.raw_bytes = self.raw_bytes.saturating_sub(old.entry.length);
                 }
-            }
-            same.clear();
+                false
+            });
         }
         same.push(self.items.len());
         self.live += 1;
@@ -364,22 +376,52 @@ impl Batch {
         if self.live == 0 {
             return Ok(None);
         }
-        let mut items: Vec<&Item> = self.items.iter().flatten().collect();
-        items.sort_by(|a, b| a.key.cmp(&b.key).then(b.entry.ordinal.cmp(&a.entry.ordinal)));
+        let (commits, origins, rows) = self.commit_rows(commit);
+        let row_of = |item: &Item| match &item.origin {
+            Some(origin) => rows.get(&origin.rank()).copied().unwrap_or(0),
+            None => origins.len() as u64,
+        };
+        let mut items: Vec<(u64, &Item)> =
+            self.items.iter().flatten().map(|item| (row_of(item), item)).collect();
+        items.sort_by(|(row, a), (other, b)| {
+            a.key.cmp(&b.key).then(other.cmp(row)).then(b.entry.ordinal.cmp(&a.entry.ordinal))
+        });
         let mut builder = SegmentBuilder::of(version);
         let mut value = Vec::new();
-        for item in items {
+        for (row, item) in items {
             value.clear();
-            if item.is_in_frame() {
-                let mut entry = item.entry.clone();
-                entry.location.shift(None, base);
+            if item.is_in_frame() || row > 0 {
+                let mut entry = Entry { commit: row, ..item.entry.clone() };
+                if item.is_in_frame() {
+                    entry.location.shift(None, base);
+                }
                 entry.encode(&mut value);
             } else {
                 item.entry.encode(&mut value);
             }
-            builder.push(&item.key, &value, 0, item.entry.length)?;
+            builder.push(&item.key, &value, row, item.entry.length)?;
         }
-        builder.finish(vec![commit], 1).map(Some)
+        builder.finish_with(commits, origins, 1).map(Some)
+    }
+
+    /// The rows of the commit table: one for each origin, ascending by its rank, and at their end one without if entries need
+    /// it; the origins, and the row of each.
+    fn commit_rows(&self, commit: CommitInfo) -> (Vec<CommitInfo>, Vec<EntryOrigin>, Rows) {
+        let mut by_rank: BTreeMap<OriginRank, &EntryOrigin> = BTreeMap::new();
+        let mut unmoved = false;
+        for item in self.items.iter().flatten() {
+            match &item.origin {
+                Some(origin) => drop(by_rank.insert(origin.rank(), origin)),
+                None => unmoved = true,
+            }
+        }
+        let mut commits: Vec<CommitInfo> =
+            (0..by_rank.len() as u32).map(|i| CommitInfo { origin: Some(i), ..commit }).collect();
+        if unmoved || commits.is_empty() {
+            commits.push(commit);
+        }
+        let rows = by_rank.keys().copied().zip(0..).collect();
+        (commits, by_rank.into_values().cloned().collect(), rows)
     }
 }
 

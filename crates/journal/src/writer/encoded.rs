@@ -1,10 +1,12 @@
 //! A value as it is handed over to the journal: its key, its entry and the bytes to store.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use fieldstone_format::block::Block;
 use fieldstone_format::entry::Entry;
 use fieldstone_format::keys::EncodedKey;
+use fieldstone_format::origin::EntryOrigin;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Least number of stored bytes that are looked for among those there are.
@@ -27,6 +29,8 @@ pub struct Encoded<'a> {
     pub table: Vec<u8>,
     /// Digest of the stored bytes, if equal bytes may share their place.
     pub digest: Option<u128>,
+    /// The commit of another store that it was moved from.
+    pub origin: Option<Arc<EntryOrigin>>,
 }
 
 impl<'a> Encoded<'a> {

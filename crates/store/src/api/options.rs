@@ -9,6 +9,7 @@
 //! ```
 
 use fieldstone_core::compression::Compression;
+use fieldstone_format::origin::EntryOrigin;
 use fieldstone_format::setting::IfExists;
 use fieldstone_journal::Session;
 
@@ -35,6 +36,9 @@ pub struct ArchiveOptions {
     /// Elements, one behind the other in the array's type and byte order, that stand for nothing: the least and greatest
     /// values in the index leave them out and count them as missing.
     pub missing: Vec<u8>,
+    /// The commit of another store that the value was moved from: the value keeps its time, its place in the order and its
+    /// attempt. Denied in a store whose format has no place for it.
+    pub origin: Option<EntryOrigin>,
 }
 
 /// Options of [`FieldAccess::remove`] and [`FieldAccess::remove_fields`].

@@ -119,6 +119,7 @@ pub fn removal(key: EncodedKey, only: Option<EntryId>) -> Encoded<'static> {
         payload: Cow::Borrowed(&[]),
         table: Vec::new(),
         digest: None,
+        origin: None,
     }
 }
 
@@ -157,6 +158,7 @@ pub fn created(key: &FieldKey, spec: &FieldSpec<'_>) -> Result<Encoded<'static>>
         payload: Cow::Borrowed(&[]),
         table: Vec::new(),
         digest: None,
+        origin: None,
     })
 }
 
@@ -229,6 +231,15 @@ impl<'a> Packed<'a> {
             put_blocks(&self.blocks, entry.array.is_some(), &mut table);
         }
         let payload = self.kept.map_or(Cow::Owned(self.bytes), Cow::Borrowed);
-        Encoded { key: encode_key(key), entry, size, blocks: self.blocks, payload, table, digest: None }
+        Encoded {
+            key: encode_key(key),
+            entry,
+            size,
+            blocks: self.blocks,
+            payload,
+            table,
+            digest: None,
+            origin: None,
+        }
     }
 }

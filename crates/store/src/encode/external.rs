@@ -79,6 +79,7 @@ fn prepare(
         payload: Cow::Borrowed(&[]),
         table,
         digest: None,
+        origin: None,
     })
 }
 

@@ -71,5 +71,5 @@ fn prepare(key: &FieldKey, spec: &StoredArraySpec<'_>) -> Result<Encoded<'static
         put_blocks(&blocks, true, &mut table);
     }
     let payload = Cow::Borrowed(&[][..]);
-    Ok(Encoded { key: encode_key(key), entry, size: 0, blocks, payload, table, digest: None })
+    Ok(Encoded { key: encode_key(key), entry, size: 0, blocks, payload, table, digest: None, origin: None })
 }

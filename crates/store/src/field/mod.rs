@@ -89,11 +89,14 @@ use fieldstone_format::keys::{KeyDecoder, key_text};
 
 pub use block::StoredBlock;
 pub use fields::Fields;
-pub use source::{BlockPlace, FieldId, FieldSource, FieldsSource, Outline, StoredArray};
+pub use source::{BlockPlace, FieldId, FieldPart, FieldSource, FieldsSource, Outline, StoredArray};
 pub use stream::FieldsReader;
 
 /// More boxes than any field has holes.
 const ALL: usize = usize::MAX >> 8;
+
+/// Bytes that a field is read ahead by at a time.
+const WARMED: u64 = 16 << 20;
 
 /// A field as it was at one moment. Cloning shares it.
 #[derive(Debug, Clone)]
@@ -147,6 +150,26 @@ impl Field {
     /// The commits that its parts came by, each once and with its stamp.
     pub fn commits(&self) -> Vec<(CommitId, u64)> {
         self.source.commits()
+    }
+
+    /// Its parts, newest first, each with the commit that wrote it; none where nobody knows them.
+    pub fn parts(&self) -> Result<Vec<FieldPart>> {
+        self.source.parts()
+    }
+
+    /// How many older values of its key it hides.
+    pub fn older_count(&self) -> Result<usize> {
+        let (mut next, mut count) = (self.older()?, 0);
+        while let Some(older) = next {
+            (next, count) = (older.older()?, count + 1);
+        }
+        Ok(count)
+    }
+
+    /// The newest of the older values of its key that it hides.
+    pub fn older(&self) -> Result<Option<Field>> {
+        let older = self.source.older()?;
+        Ok(older.map(|older| Field { lenient: self.lenient, ..older }))
     }
 
     /// The text that names the moment this field belongs to.
@@ -276,6 +299,41 @@ impl Field {
             )));
         }
         self.source.read_range(start, out)
+    }
+
+    /// Reads all of it, compares every byte with its checksum, and gives up what it read; returns the raw
+    /// bytes. Memory holds 16 MiB of it, or a block.
+    pub fn warm(&self) -> Result<u64> {
+        let nbytes = self.nbytes()?;
+        let Some((dtype, shape)) = self.source.array()? else {
+            let mut at = 0;
+            while at < nbytes {
+                let part = WARMED.min(nbytes - at);
+                self.source.read_range(at, &mut self.buffer(part)?)?;
+                at += part;
+            }
+            return Ok(nbytes);
+        };
+        let (item, shape) = (dtype.size() as u64, shape.to_vec());
+        let chunks = self.chunks().unwrap_or_default();
+        // Slabs along the first dimension, of whole chunks.
+        let chunk = chunks.first().copied().unwrap_or(1).max(1);
+        let row: u64 = shape.iter().skip(1).fold(item, |product, extent| product.saturating_mul(*extent));
+        let rows = chunk.saturating_mul((WARMED / row.saturating_mul(chunk).max(1)).max(1));
+        let Some(extent) = shape.first().copied() else {
+            self.source.read(None, true, &mut self.buffer(nbytes)?)?;
+            return Ok(nbytes);
+        };
+        let mut at = 0;
+        while at < extent && nbytes > 0 {
+            let (mut start, mut count) = (vec![0; shape.len()], shape.clone());
+            (start[0], count[0]) = (at, rows.min(extent - at));
+            let region = IndexBox::new(start, count, &shape)?;
+            let bytes = region.element_count()?.saturating_mul(item);
+            self.source.read(Some(&region), true, &mut self.buffer(bytes)?)?;
+            at = at.saturating_add(rows);
+        }
+        Ok(nbytes)
     }
 
     /// A box of an array in C order (all of it without one); the bytes of an opaque field without one.

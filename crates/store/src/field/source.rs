@@ -16,6 +16,7 @@ use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
+use fieldstone_format::origin::EntryOrigin;
 
 use super::Field;
 
@@ -63,6 +64,15 @@ pub struct StoredArray {
     pub holes: u64,
 }
 
+/// A part of a field, and the commit that wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldPart {
+    /// The commit, of this store or of the one that the part was moved from.
+    pub origin: EntryOrigin,
+    /// The box of an array that it covers; `None` for opaque bytes, and where it has no elements.
+    pub region: Option<IndexBox>,
+}
+
 /// The location of a field's block, as its source reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPlace {
@@ -93,6 +103,16 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
     /// The commits that its parts came by, each once and with its stamp; none where nobody knows them.
     fn commits(&self) -> Vec<(CommitId, u64)> {
         Vec::new()
+    }
+
+    /// Its parts, newest first, each with the commit that wrote it; none where nobody knows them.
+    fn parts(&self) -> Result<Vec<FieldPart>> {
+        Ok(Vec::new())
+    }
+
+    /// The newest of the older values of its key that it hides.
+    fn older(&self) -> Result<Option<Field>> {
+        Ok(None)
     }
 
     /// When its newest part was flushed, nanoseconds since 1970, by the writer's clock.

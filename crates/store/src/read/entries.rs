@@ -3,7 +3,7 @@
 use fieldstone_core::Result;
 use fieldstone_format::{Id, schema_extension};
 
-use super::lookup::all_under;
+use super::lookup::{all_under, parts_under};
 use super::versions::Part;
 use crate::api::{KeyEntry, TransactionState};
 use crate::snapshot::Snapshot;
@@ -23,6 +23,17 @@ pub fn entries(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Vec<K
         piece: part.entry.array.and_then(|array| array.piece),
     };
     Ok(versions.parts.into_iter().enumerate().map(entry).collect())
+}
+
+/// The greatest stamp of a place in the order that a visible entry under an encoded key has: of removals that count or
+/// not, of wiped entries, and of every attempt.
+pub fn newest_place(snapshot: &Snapshot, key: &[u8]) -> Result<Option<u64>> {
+    let parts = parts_under(snapshot, key)?;
+    let place = |part: &Part| {
+        let order = snapshot.order(&part.commit, None)?;
+        Some(part.commit.moved.map_or(order, |moved| moved.order).0)
+    };
+    Ok(parts.iter().filter_map(place).max())
 }
 
 /// The transactions that somebody decided about, or flushed into, user by user.

@@ -12,10 +12,10 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
-use super::lookup::parts_under;
+use super::lookup::{all_under, parts_under};
 use super::purged::purged;
 use super::versions::{KeyVersions, Part};
-use crate::field::{BlockPlace, Field, FieldId, FieldSource, Outline, StoredArray};
+use crate::field::{BlockPlace, Field, FieldId, FieldPart, FieldSource, Outline, StoredArray};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
 
@@ -83,6 +83,20 @@ impl LocalField {
         }
         let (files, again) = (self.files.clone(), OnceLock::new());
         Ok(Some(LocalField { files, snapshot: newest, versions, again }))
+    }
+
+    /// The versions of the key from the newest that this field hides on.
+    fn behind(&self) -> Result<Option<KeyVersions>> {
+        let mut versions = self.versions.clone();
+        if versions.live == versions.parts.len() {
+            // A retrieve keeps what is visible alone.
+            let Some(all) = all_under(&self.snapshot, &versions.key, None)? else { return Ok(None) };
+            if all.live().iter().map(Part::id).ne(versions.live().iter().map(Part::id)) {
+                return Ok(None);
+            }
+            versions = all;
+        }
+        Ok(versions.go_back().then_some(versions))
     }
 
     fn bytes_of<'a>(&'a self, part: &'a Part) -> Source<'a> {
@@ -233,14 +247,26 @@ impl FieldSource for LocalField {
     fn commits(&self) -> Vec<(CommitId, u64)> {
         let mut commits: Vec<(CommitId, u64)> = Vec::new();
         for part in self.versions.live() {
-            let store = self.snapshot.store_of(part.source as usize);
-            let id = CommitId { store, log: part.commit.writer, sequence: part.commit.sequence };
+            let (id, stamp) = part.written_by(&self.snapshot);
             // Pieces of one commit follow one another.
             if commits.last().is_none_or(|(last, _)| *last != id) {
-                commits.push((id, part.commit.stamp));
+                commits.push((id, stamp));
             }
         }
         commits
+    }
+
+    fn parts(&self) -> Result<Vec<FieldPart>> {
+        let part = |part: &Part| {
+            let region = part.entry.index_box()?.filter(|_| part.covers_its_box());
+            Ok(FieldPart { origin: part.origin(&self.snapshot)?, region })
+        };
+        self.versions.live().iter().map(part).collect()
+    }
+
+    fn older(&self) -> Result<Option<Field>> {
+        let field = |versions| LocalField::field(self.files.clone(), self.snapshot.clone(), versions);
+        Ok(self.behind()?.map(field))
     }
 
     fn version(&self) -> String {

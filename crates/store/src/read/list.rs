@@ -22,7 +22,7 @@ use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
 use crate::files::Files;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, origin_at};
 
 /// Lists the fields that a request selects, except those that an `older` snapshot shows.
 pub fn list(
@@ -152,7 +152,13 @@ impl ListStream {
 
     fn is_wanted(&self, versions: &KeyVersions) -> bool {
         let of = |only: &HashSet<(Id, u64)>| {
-            versions.live().iter().any(|part| only.contains(&(part.commit.writer, part.commit.sequence)))
+            // A moved part is of the commit that it was moved from, too.
+            let moved = |part: &Part| part.commit.moved.map(|moved| (moved.order.1, moved.sequence));
+            let is_of = |part: &Part| {
+                only.contains(&(part.commit.writer, part.commit.sequence))
+                    || moved(part).is_some_and(|commit| only.contains(&commit))
+            };
+            versions.live().iter().any(is_of)
         };
         self.only.as_ref().is_none_or(of)
     }
@@ -202,6 +208,10 @@ impl ListStream {
 
     fn attempt(&mut self, versions: &KeyVersions) -> Option<Arc<str>> {
         let part = versions.live().iter().find(|part| part.attempt.is_some())?;
+        if part.commit.moved.is_some() {
+            let origin = origin_at(self.scan.snapshot(), part.source as usize, part.entry.commit).ok()??;
+            return origin.attempt.map(|attempt| attempt.name.into());
+        }
         let writer = part.commit.writer;
         if self.attempt.as_ref().is_none_or(|(of, _)| *of != writer) {
             self.attempt = Some((writer, self.scan.snapshot().attempt_name(writer)?.into()));

@@ -26,7 +26,7 @@ mod versions;
 
 pub use axes::axes;
 pub use blocks::Source;
-pub use entries::{entries, transactions};
+pub use entries::{entries, newest_place, transactions};
 pub use field::LocalField;
 pub use hidden::{HiddenEntries, Limit};
 pub use list::{ListStream, list};

@@ -6,13 +6,16 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Uncovered, element_count, uncovered};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::{Entry, EntryId, Location};
 use fieldstone_format::keys::key_text;
+use fieldstone_format::origin::{EntryOrigin, OriginAttempt};
+use fieldstone_format::owner::Owner;
 
-use fieldstone_journal::entry_source::{EntryCommit, Place};
+use fieldstone_journal::entry_source::{EntryCommit, Moved, Place};
 
 use super::ranges::slab;
-use crate::snapshot::{KeyWipes, Order, Snapshot, Wiped};
+use crate::snapshot::{KeyWipes, Order, Snapshot, Wiped, origin_at};
 
 /// Most missing boxes that a message names.
 const MISSING_NAMED: usize = 4;
@@ -24,7 +27,7 @@ pub struct Part {
     pub source: u32,
     /// Its place in the source.
     pub place: Place,
-    /// Its commit. Of moved entries, stamp and time are those of the commit that they were moved from.
+    /// Its commit. Of moved entries, the time is that of the commit that they were moved from.
     pub commit: EntryCommit,
     /// The writer whose files hold its bytes, or the takeover that does.
     pub holder: Id,
@@ -47,7 +50,7 @@ impl Part {
         let holder = snapshot.holder(source, &entry)?;
         let (mut order, mut attempt) = ((commit.stamp, commit.writer), commit.attempt);
         if let Some(moved) = commit.moved {
-            (commit.stamp, commit.time) = (moved.order.0, moved.time);
+            commit.time = moved.time;
             (order, attempt) = (moved.order, moved.attempt);
         }
         if let Location::AttemptTombstone(tombstone) = &entry.location {
@@ -74,6 +77,38 @@ impl Part {
     /// Whether it names an attempt and makes no field.
     fn is_attempt_tombstone(&self) -> bool {
         self.entry.is_attempt_tombstone() || self.wiped == Wiped::Yes
+    }
+
+    /// The commit that wrote it first, of whichever store, and its stamp.
+    pub fn written_by(&self, snapshot: &Snapshot) -> (CommitId, u64) {
+        let EntryCommit { writer, sequence, stamp, .. } = self.commit;
+        match self.commit.moved {
+            Some(Moved { store, sequence, order: (stamp, log), .. }) => {
+                (CommitId { store, log, sequence }, stamp)
+            }
+            None => {
+                (CommitId { store: snapshot.store_of(self.source as usize), log: writer, sequence }, stamp)
+            }
+        }
+    }
+
+    /// The origin that its bytes get in a store to which they are moved.
+    pub fn origin(&self, snapshot: &Snapshot) -> Result<EntryOrigin> {
+        if let Some(origin) = origin_at(snapshot, self.source as usize, self.entry.commit)? {
+            return Ok(origin);
+        }
+        let EntryCommit { writer, user, sequence, time, attempt, .. } = self.commit;
+        let name = attempt.and_then(|_| snapshot.attempt_name(writer));
+        let attempt = attempt.zip(name);
+        Ok(EntryOrigin {
+            store: snapshot.store_of(self.source as usize),
+            writer,
+            sequence,
+            stamp: self.order.0,
+            time,
+            owner: Some(Owner::User(user)),
+            attempt: attempt.map(|((began, writer), name)| OriginAttempt { name, began, writer }),
+        })
     }
 
     /// Its name within the store.
