@@ -1,5 +1,5 @@
-//! Commits without an execution: plain archives, declarations, annotations, deletions, wipes, accepted losses and
-//! decisions on transactions, from the logs of a user.
+//! Commits without an execution: plain archives, declarations, annotations, deletions, wipes, locks, rules, accepted
+//! losses and decisions on transactions, from the logs of a user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -185,9 +185,17 @@ fn store_act(side: &SideRecord, store: Id) -> Option<Act> {
         return Some(("accept", VertexName::new("log", &acceptance.writer.to_string())));
     }
     match store_record::decode(side) {
-        Ok(Some(StoreRecord::Range(range))) if range.action == RangeAction::Wipe => {
-            Some(("wipe", selected(&range.selection, store)))
+        Ok(Some(StoreRecord::Range(range))) => {
+            let action = match &range.action {
+                RangeAction::Wipe => "wipe",
+                RangeAction::Lock(_) => "lock",
+                RangeAction::End(ended) if matches!(**ended, RangeAction::Lock(_)) => "unlock",
+                _ => return None,
+            };
+            Some((action, selected(&range.selection, store)))
         }
+        Ok(Some(StoreRecord::Rule(rule))) => Some(("retain", VertexName::new("request", &rule.text))),
+        Ok(Some(StoreRecord::Erasure(erasure))) => Some(("erase", VertexName::new("request", &erasure.what))),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
@@ -91,14 +92,14 @@ fn purged(
     journal.maintenance().purge(&options, judge, session, &mut |_| Ok(()))
 }
 
-/// Denied where a request selects fields in another user's dataset, hidden ones among them.
+/// Denied where a request selects fields in another user's dataset or in a locked one, hidden ones among them.
 fn check_owners(
     journal: &Journal,
     snapshot: &Arc<Snapshot>,
     hidden: &mut HiddenEntries,
     session: &Session,
 ) -> Result<()> {
-    if matches!(snapshot.owners, Owners::One(_)) {
+    if matches!(snapshot.owners, Owners::One(_)) && snapshot.locks.is_empty() {
         return Ok(());
     }
     hidden.look(snapshot, HashSet::new())?;
@@ -109,7 +110,8 @@ fn check_owners(
             return Ok(());
         }
         last = dataset.to_vec();
-        journal.datasets().check(last.clone(), session)
+        journal.datasets().check_owned(last.clone(), session)?;
+        journal.datasets().check_unlocked(LockKind::Wipe, &last, snapshot)
     });
     looked.map(drop)
 }

@@ -31,12 +31,12 @@ mod existing;
 pub mod field;
 pub mod frontends;
 pub mod local;
-mod locks;
+pub mod locks;
 mod maintain;
 mod purge;
 mod read;
 mod report;
-mod retain;
+pub mod retain;
 mod standing;
 mod wipe;
 

@@ -177,24 +177,9 @@ impl LocalStore {
         crate::wipe::wipe(&self.journal, request, how)
     }
 
-    /// Sets a lock on datasets, or ends it; see the facade's `Store::lock`.
-    pub fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64> {
-        crate::locks::set_lock(&self.journal, request, how)
-    }
-
-    /// The locks in force, by dataset.
-    pub fn locks(&self) -> Result<Vec<DatasetLock>> {
-        crate::locks::locks(&self.journal)
-    }
-
     /// Makes or ends a rule of retention; see the facade's `Store::retain`.
     pub fn retain(&self, request: &Request, how: &Retaining) -> Result<RetentionRule> {
         crate::retain::retain(&self.journal, request, how)
-    }
-
-    /// The rules of retention that are in force; see the facade's `Store::rules`.
-    pub fn rules(&self) -> Result<Vec<RetentionRule>> {
-        crate::retain::rules(&self.journal)
     }
 
     /// Applies rules of retention, and does what pays; see the facade's `Store::maintain`.

@@ -21,7 +21,7 @@ use fieldstone_store::api::{
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
-use fieldstone_store::erase;
+use fieldstone_store::{erase, locks, retain};
 
 use super::composed::Composed;
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
@@ -143,11 +143,11 @@ impl BackendAdmin for Composed {
     }
 
     fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64> {
-        self.fields.set_lock(request, how)
+        locks::set_lock(&self.journal, request, how)
     }
 
     fn locks(&self) -> Result<Vec<DatasetLock>> {
-        self.fields.locks()
+        locks::locks(&self.journal)
     }
 
     fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {
@@ -181,7 +181,7 @@ impl BackendAdmin for Composed {
     }
 
     fn rules(&self) -> Result<Vec<RetentionRule>> {
-        self.fields.rules()
+        retain::rules(&self.journal)
     }
 
     fn maintain(

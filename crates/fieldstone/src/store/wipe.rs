@@ -97,22 +97,18 @@ impl Store {
     /// datasets of other users, unless you own the folder of logs or are root, for a handle that only reads, and in a store
     /// of format 1.
     pub fn lock(&self, request: &Request, what: LockKind) -> Result<u64> {
-        self.set_lock(request, what, true)
+        self.backend().set_lock(request, &Locking { what, locks: true, session: Session::default() })
     }
 
     /// Ends locks of one kind on the datasets that a request selects. Returns how many were locked. Errors as those of
     /// [`lock`](Self::lock), but for `NotFound`.
     pub fn unlock(&self, request: &Request, what: LockKind) -> Result<u64> {
-        self.set_lock(request, what, false)
+        self.backend().set_lock(request, &Locking { what, locks: false, session: Session::default() })
     }
 
     /// The locks in force, by dataset.
     pub fn locks(&self) -> Result<Vec<DatasetLock>> {
         self.backend().locks()
-    }
-
-    fn set_lock(&self, request: &Request, what: LockKind, locks: bool) -> Result<u64> {
-        self.backend().set_lock(request, &Locking { what, locks, session: Session::default() })
     }
 
     /// Makes unreadable, in every file of the store, what requests select and nothing shows any more: removed, wiped and

@@ -12,10 +12,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{AttemptTombstone, EntryId};
+use fieldstone_format::keys::level_ends;
 use fieldstone_journal::compact::{Judge, MetEntry, Verdict};
 use fieldstone_journal::medium::clock_stamp;
 
@@ -131,6 +133,15 @@ impl HiddenEntries {
     /// Whether one of the requests selects a key.
     pub fn selects(&mut self, key: &[u8]) -> Result<bool> {
         Ok(self.versions(key)?.is_some())
+    }
+
+    /// Whether a lock on the dataset of a key forbids purges.
+    fn is_locked(&self, key: &[u8]) -> Result<bool> {
+        let locks = &self.snapshot.locks;
+        if locks.is_empty() {
+            return Ok(false);
+        }
+        Ok(locks.against(LockKind::Wipe, &key[..level_ends(key)?[0]], &self.snapshot)?.is_some())
     }
 
     /// How many versions of a key stay; `None` if all of it does.
@@ -309,6 +320,9 @@ impl Judge for HiddenEntries {
 
     fn judge(&mut self, key: &[u8], entries: &[MetEntry], verdicts: &mut [Verdict]) -> Result<()> {
         let Some(versions) = self.versions(key)? else { return Ok(()) };
+        if self.is_locked(key)? {
+            return Ok(());
+        }
         let Some(parts) = self.parts(key, entries)? else { return Ok(()) };
         for (i, (_, standing)) in parts.iter().enumerate() {
             if *standing == Standing::Aborted && entries[i].is_input {

@@ -1,6 +1,7 @@
 //! Locks on datasets: behaviour 31 of FDB, and what a lock must not change.
 
 use crate::common::*;
+use crate::purge::{at_once, try_purge};
 use crate::takeovers::{close, compact};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::lock_kind::LockKind;
@@ -9,6 +10,7 @@ use fieldstone_core::{Code, ErrorKind};
 use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
+use fieldstone_store::locks;
 
 fn request(text: &str) -> Request {
     Request::parse(text).unwrap()
@@ -20,7 +22,11 @@ fn at(world: &SimWorld, version: &str) -> Store {
 }
 
 fn set(store: &Store, text: &str, what: LockKind, locks: bool) -> fieldstone_core::Result<u64> {
-    store.set_lock(&request(text), &Locking { what, locks, session: Session::default() })
+    locks::set_lock(store.journal(), &request(text), &Locking { what, locks, session: Session::default() })
+}
+
+fn in_force(store: &Store) -> Vec<DatasetLock> {
+    locks::locks(store.journal()).unwrap()
 }
 
 fn lock(store: &Store, text: &str, what: LockKind) {
@@ -67,13 +73,13 @@ fn behaviour_31_a_lock_refuses_archives_and_leaves_lists() {
         assert_eq!(all(store).unwrap(), 4);
         assert_eq!(get(store, "run=a,variable=t").unwrap(), b"1");
         flush_one(store, "run=b,variable=t", b"2");
-        let locks = store.locks().unwrap();
+        let locks = in_force(store);
         let lock = |lock: &DatasetLock| (lock.dataset.clone(), lock.what);
         assert_eq!(locks.iter().map(lock).collect::<Vec<_>>(), [("run=a".to_owned(), LockKind::Archive)]);
     }
     assert_eq!(unlock(&other, "run=a/b", LockKind::Archive), 1);
     assert_eq!(unlock(&other, "run=a/b", LockKind::Archive), 0);
-    assert!(store.locks().unwrap().is_empty());
+    assert!(in_force(&store).is_empty());
     flush_one(&store, "run=a,variable=t", b"3");
     assert_eq!(get(&other, "run=a,variable=t").unwrap(), b"3");
 }
@@ -154,6 +160,29 @@ fn a_lock_refuses_wipes_and_purges() {
     flush_one(&store, "run=a,variable=t", b"3");
 }
 
+/// A purge of everything passes over a locked dataset.
+#[test]
+fn a_purge_of_all_leaves_locked_datasets() {
+    let world = SimWorld::new(1);
+    let store = written(&world);
+    for run in ["a", "b"] {
+        flush_one(&store, &format!("run={run},variable=t"), b"2");
+    }
+    lock(&store, "run=a", LockKind::Wipe);
+    close(&store);
+    let next = open(&world, "a");
+    let masked = || {
+        let options = ListOptions { masked: true, ..ListOptions::default() };
+        next.list(&Request::new(), &options).unwrap().filter(|entry| entry.as_ref().unwrap().masked).count()
+    };
+    assert_eq!(masked(), 2);
+    assert_eq!(try_purge(&next, &at_once()).unwrap().versions, 1);
+    assert_eq!(masked(), 1);
+    assert_eq!(unlock(&next, "run=a", LockKind::Wipe), 1);
+    assert_eq!(try_purge(&next, &at_once()).unwrap().versions, 1);
+    assert_eq!(masked(), 0);
+}
+
 /// Locks and their ends survive the logs that they stand in.
 #[test]
 fn r23_locks_are_taken_over() {
@@ -173,7 +202,7 @@ fn r23_locks_are_taken_over() {
         is_locked(put(&fresh, "run=a,variable=t", b"2").and_then(|()| fresh.flush(&Session::default())));
         drop(fresh.discard(&Session::default()));
         flush_one(&fresh, "run=b,variable=t", b"2");
-        assert_eq!(fresh.locks().unwrap().len(), 1);
+        assert_eq!(in_force(&fresh).len(), 1);
     }
 }
 
@@ -188,7 +217,7 @@ fn a_lock_takes_whole_datasets_that_exist() {
     assert_eq!(failure.kind(), ErrorKind::NotFound, "{failure}");
     assert_eq!(set(&store, "run=z", LockKind::List, false).unwrap(), 0);
     assert_eq!(set(&store, "", LockKind::List, true).unwrap(), 2);
-    assert_eq!(store.locks().unwrap().len(), 2);
+    assert_eq!(in_force(&store).len(), 2);
     is_locked(all(&store));
     let failure = set(&at(&world, &store.version().unwrap()), "run=a", LockKind::List, true);
     assert_eq!(failure.unwrap_err().kind(), ErrorKind::Denied);

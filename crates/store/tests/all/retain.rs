@@ -8,6 +8,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
+use fieldstone_store::retain;
 
 pub const DAY: u64 = 24 * 3_600 * SECOND;
 
@@ -25,7 +26,7 @@ pub fn versions(n: u64) -> Retaining {
 
 /// Request, days and versions of each rule.
 fn rules(store: &Store) -> Vec<(String, Option<u64>, Option<u64>)> {
-    let rules = store.rules().unwrap().into_iter();
+    let rules = retain::rules(store.journal()).unwrap().into_iter();
     rules.map(|rule| (rule.request, rule.older_than.map(|age| age / DAY), rule.versions)).collect()
 }
 
@@ -113,6 +114,6 @@ fn a_rule_counts_for_whom_a_wipe_counts() {
     assert!(report.failed().is_none(), "{report}");
     let left = ["{run=alice}{variable=t}{step=1}", "{run=later}{variable=t}{step=1}"];
     assert_eq!(listed(&bob), left);
-    let rules = bob.rules().unwrap();
+    let rules = retain::rules(bob.journal()).unwrap();
     assert!(rules.len() == 1 && rules[0].owner.contains(&BOB.to_string()), "{rules:?}");
 }
