@@ -109,6 +109,7 @@
 #define FS_CODE_PERMISSION_DENIED "permission-denied"
 #define FS_CODE_READ_ONLY "read-only"
 #define FS_CODE_DATASET_OWNED "dataset-owned"
+#define FS_CODE_DATASET_LOCKED "dataset-locked"
 #define FS_CODE_STORE_OWNED "store-owned"
 #define FS_CODE_RUN_OWNED "run-owned"
 #define FS_CODE_RELATION_OWNED "relation-owned"

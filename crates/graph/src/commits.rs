@@ -149,6 +149,13 @@ fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Resul
             }
         }
     }
+    feed.snapshot().taken.store_records(&mut |owner, row| {
+        if let Some(act) = store_act(&row.record, store).filter(|_| owner == user) {
+            let deeds = all.entry((row.writer, row.sequence)).or_default();
+            (deeds.stamp, deeds.time) = (row.stamp, row.time);
+            deeds.acts.insert(act);
+        }
+    })?;
     add_decisions(feed, user, &mut all, limits)?;
     Ok(all)
 }
@@ -206,8 +213,8 @@ fn selected(selection: &Selection, store: Id) -> VertexName {
         return VertexName::new("store", &store.to_string());
     }
     let values = |values: &[KeyValue]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join("/");
-    let items: Vec<String> =
-        selection.items.iter().map(|item| format!("{}={}", item.keyword, values(&item.values))).collect();
+    let named = selection.items.iter().filter(|item| !item.values.iter().all(KeyValue::is_absent));
+    let items: Vec<String> = named.map(|item| format!("{}={}", item.keyword, values(&item.values))).collect();
     VertexName::new("request", &items.join(","))
 }
 

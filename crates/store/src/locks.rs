@@ -103,10 +103,10 @@ pub fn locks(journal: &Journal) -> Result<Vec<DatasetLock>> {
     Ok(all)
 }
 
-/// The request that selects a dataset.
+/// A dataset as a request names it.
 fn request_of(level: &Level) -> String {
-    let pair = |(name, value)| format!("{name}={value}");
-    level.names.iter().zip(&level.values).map(pair).collect::<Vec<_>>().join(",")
+    let present = level.names.iter().zip(&level.values).filter(|(_, value)| !value.is_absent());
+    present.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
 }
 
 fn encoded(level: &Level) -> Vec<u8> {

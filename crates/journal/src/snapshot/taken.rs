@@ -178,6 +178,25 @@ impl TakeoverContent {
         })
     }
 
+    /// Gives each record of the store in takeovers, with its user. A table that cannot be read is named among the problems, and
+    /// gives nothing beyond the damage.
+    pub fn store_records(&self, each: &mut dyn FnMut(u32, StoreRecordRow)) -> Result<()> {
+        for takeover in self.takeovers.all() {
+            let read = takeover.each_below(TakeoverTable::StoreRecords, &[], |key, value| {
+                let row = StoreRecordRow::decode(key, value)?;
+                if self.has(takeover, row.writer, row.sequence)? {
+                    each(takeover.user, row);
+                }
+                Ok(())
+            });
+            match read {
+                Err(e) if e.kind() == ErrorKind::Corrupt => {}
+                read => read?,
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the snapshot has a commit of a log that a takeover replaces.
     fn has(&self, takeover: &Arc<Takeover>, writer: Id, sequence: u64) -> Result<bool> {
         let Some(cut) = &self.cut else { return Ok(true) };
