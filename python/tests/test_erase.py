@@ -39,7 +39,7 @@ def test_r36_fields_and_attributes_go_from_every_file(folder: Path) -> None:
         assert report.files > 0
         assert "ErasureReport(fields=1, versions=2" in repr(report)
         assert not holding(folder)
-        assert [hit.value for hit in store.find(run="a")] == [1.5]
+        assert [hit.value for hit in store.attributes(run="a")] == [1.5]
     assert fst.open(folder, mode="r").verify().ok
     with fst.open(folder, mode="r", at=version) as older, pytest.raises(fst.NotFound) as raised:
         older.get({"run": "a", "variable": "t", "step": 0})

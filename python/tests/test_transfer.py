@@ -177,7 +177,7 @@ def test_lineage_is_whole_without_the_source(tmp_path: Path) -> None:
     jobs = [vertex for vertex in lineage.vertices if vertex[0] == "job"]
     assert jobs == [tuple(regrid.vertex), tuple(model.vertex)]
     assert [str(e.key["variable"]) for e in cold.graph.fields(model.vertex)] == ["t"]
-    assert cold.graph.vertex(*model.vertex).props["name"] == "model"
+    assert cold.graph.vertex(model.vertex).props["name"] == "model"
 
 
 def test_removed_fields_stay_in_older_versions(hot: fst.Store, tmp_path: Path) -> None:

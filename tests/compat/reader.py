@@ -492,7 +492,7 @@ class Store:
 
     def order(self, e: Entry, counts: Callable[[tuple], bool] = lambda _: True) -> tuple | None:
         """Orders entries: a newer one is greater (14, step 6); None: not visible by these decisions."""
-        own = e.origin[:2] or (e.stamp, e.log.writer)
+        own = e.origin[:2] or (e.stamp, e.log.writer)  # A moved entry keeps the place of its origin.
         place, covered, ended = None if e.txn else own, 0, False
         for *decided, verdict, kinds, covers in sorted(filter(counts, self.decisions.get(e.txn, []))):
             if ended and not verdict:
@@ -502,7 +502,6 @@ class Store:
             place = (place or decided) if verdict and kinds & 1 and covered >= e.number else None
             if not verdict:
                 break
-        # A moved entry keeps the place of its origin, however it became visible.
         return (*(e.origin[:2] or place), e.stamp, e.log.writer, e.number, e.ordinal) if place else None
 
     @staticmethod
