@@ -13,6 +13,8 @@ PROFILE ?= release
 WORKERS ?= 2
 WORKSPACE := --workspace --locked $(if $(filter dev,$(PROFILE)),,--exclude fieldstone-python)
 REPORTS := target/nextest/default/tests.xml target/pytest.xml
+# Tests start thousands of Python processes: without bytecode on disk, each compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 CLIPPY := cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
