@@ -425,7 +425,7 @@ class Store(_Store):
 
         Raises Invalid for a keyword below the second level of keys, without an age and versions, and for
         ``versions=0``; Denied for datasets of other users, for a store opened for reading, and for a store of
-        format 1; NotFound if there is no rule to drop.
+        format 1; NotFound if the rule to drop does not exist.
         """
         return _retain(self, request, age(older_than), versions, (drop, all))
 

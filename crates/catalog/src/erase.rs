@@ -305,7 +305,7 @@ impl HiddenAttributes {
     }
 }
 
-/// The reason where there is no better one.
+/// The reason that is named where nothing closer is known.
 const OTHERWISE: &str = "it could not be rewritten: see `fieldstone verify`";
 
 fn is_sealed(snapshot: &Snapshot, transaction: Id, user: u32) -> bool {

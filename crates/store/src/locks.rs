@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use fieldstone_core::key::{LEVELS, Level, Names};
 use fieldstone_core::request::Request;
-use fieldstone_core::schema::{Constraint, Schema, Selection};
+use fieldstone_core::schema::{Constraint, Selection};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::{KeyDecoder, encode_level, level_ends};
 use fieldstone_format::store_record::STORE_RECORDS_SINCE;
@@ -17,6 +17,7 @@ use fieldstone_journal::Journal;
 use fieldstone_journal::snapshot::Lock;
 
 use crate::api::{DatasetLock, Locking};
+use crate::levels::keyword_below;
 use crate::read::Scan;
 
 /// Datasets by their encoded first levels.
@@ -26,7 +27,9 @@ type Datasets = BTreeMap<Vec<u8>, Level>;
 pub fn set_lock(journal: &Journal, request: &Request, how: &Locking) -> Result<u64> {
     journal.access().check_writable()?;
     journal.format().check(STORE_RECORDS_SINCE, "a lock")?;
-    check_levels(&journal.schema().now(), request)?;
+    if let Some(keyword) = keyword_below(&journal.schema().now(), request, 1) {
+        return Err(too_deep(keyword));
+    }
     let now = journal.env().clock.now();
     let selection = journal.schema().make(|schema| schema.select_at(request, now))?;
     let snapshot = journal.looks().snapshot()?;
@@ -125,22 +128,7 @@ fn selects(selection: &Selection, level: &Level) -> bool {
     })
 }
 
-/// Invalid for a keyword that stands below the first level of keys alone.
-fn check_levels(schema: &Schema, request: &Request) -> Result<()> {
-    let rules = schema.rules();
-    for (keyword, _) in request.iter() {
-        let name = schema.spelling(keyword);
-        let has = |level: usize| {
-            rules.iter().any(|rule| rule.levels[level].keywords.iter().any(|known| *known.name == *name))
-        };
-        if !has(0) && (1..LEVELS).any(has) {
-            return Err(too_deep(name));
-        }
-    }
-    Ok(())
-}
-
-/// The same for keywords that the schema does not name.
+/// Invalid for a keyword below the first level of keys, also one that the schema does not name.
 fn check_shape(selection: &Selection, names: [&Names; LEVELS]) -> Result<()> {
     let matcher = selection.for_shape(names);
     let matcher = matcher.ok_or_else(|| Error::internal("a key was selected that does not match"))?;

@@ -18,8 +18,12 @@ use fieldstone_journal::snapshot::is_older;
 use fieldstone_journal::{Journal, Session};
 
 use crate::api::{WipeReport, Wiping};
+use crate::levels::keyword_below;
 use crate::read::{KeyVersions, Scan};
 use crate::snapshot::Snapshot;
+
+/// Levels of which a wipe may name keywords.
+const LEVELS_WIPED: usize = 2;
 
 /// Hides for good what a request selects of whole datasets and indexes; see the facade's `Store::wipe`.
 pub fn wipe(journal: &Journal, request: &Request, how: &Wiping) -> Result<WipeReport> {
@@ -83,18 +87,8 @@ pub fn hide(
 
 /// Invalid for a keyword of single fields, also where no field has it.
 fn check_levels(schema: &Schema, request: &Request) -> Result<()> {
-    let rules = schema.rules();
     check_presence(request)?;
-    for (keyword, _) in request.iter() {
-        let name = schema.spelling(keyword);
-        let has = |level: usize| {
-            rules.iter().any(|rule| rule.levels[level].keywords.iter().any(|known| *known.name == *name))
-        };
-        if has(LEVELS - 1) && !has(0) && !has(1) {
-            return Err(too_deep(name));
-        }
-    }
-    Ok(())
+    keyword_below(schema, request, LEVELS_WIPED).map_or(Ok(()), |keyword| Err(too_deep(keyword)))
 }
 
 /// Invalid for a keyword that keys are not to have: a record of a wipe cannot say that.

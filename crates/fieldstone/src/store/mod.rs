@@ -293,7 +293,7 @@ impl Store {
     /// Errors: `Invalid` for a keyword below the second level of keys, for a request that names no values unless `all` is
     /// set, and for a rule without an age and versions, or with 0 versions; `Denied` if it selects datasets of other users,
     /// unless you own the folder of logs or are root, for a handle that only reads, and in a store of format 1; `NotFound`
-    /// if there is no rule to drop.
+    /// if the rule to drop does not exist.
     pub fn retain(&self, request: &Request, options: &RetainOptions) -> Result<RetentionRule> {
         self.backend().retain(request, &options.to_call())
     }

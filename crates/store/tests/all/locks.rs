@@ -64,7 +64,7 @@ fn behaviour_31_a_lock_refuses_archives_and_leaves_lists() {
     let world = SimWorld::new(1);
     let (store, other) = (written(&world), open(&world, "b"));
     lock(&store, "run=a", LockKind::Archive);
-    // A lock that is there is no second one.
+    // Locking again adds nothing.
     lock(&store, "run=a", LockKind::Archive);
     for store in [&store, &other] {
         store.refresh().unwrap();
