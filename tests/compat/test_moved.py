@@ -38,7 +38,7 @@ def test_moved_fields_have_the_places_of_their_origins(tmp_path: Path) -> None:
             for variable, value in values.items():
                 store.archive({"run": "a", "variable": variable, "step": 0}, value)
 
-    put(cold, None, both=b"cold")
+    put(cold, None, both=b"cold", attempts=b"without")
     put(hot, "1", both=b"hot", attempts=b"first", again=b"one")
     put(hot, "2", attempts=b"second", again=b"two")
     with fst.open(hot) as store:

@@ -295,7 +295,7 @@ impl FieldPlan {
         let mut theirs = Vec::new();
         if let Some(there) = &there {
             theirs.push(contents[0].digest_of(&there.clone().lenient())?);
-            theirs.extend(digests_of(&contents[1..], there)?);
+            theirs.extend(digests_of(&contents[1..], &one.older, there)?.into_iter().map(Some));
         }
         let ours: Vec<Option<u128>> = once(&one.sum).chain(&one.older).map(|sum| Some(*sum)).collect();
         if theirs != ours {
@@ -459,11 +459,13 @@ fn carry_one(
     {
         equal = unless_damaged!(newest.digest()) == Some(theirs);
     }
-    let has_older = |there: &Field| readable(digests_of(older, there).map(Some));
-    if equal && !how.moving {
-        let theirs = there.as_ref().map_or(Ok(None), has_older)?;
-        let ours = older.iter().map(Content::digest).collect::<Result<Vec<_>>>();
-        if theirs == Some(unless_damaged!(ours)) {
+    if equal
+        && !how.moving
+        && let Some(there) = &there
+    {
+        let ours = older.iter().map(Content::digest).collect::<Result<Option<Vec<u128>>>>();
+        let ours = unless_damaged!(ours).unwrap_or_default();
+        if ours.len() == older.len() && digests_of(older, &ours, there)? == ours {
             report.unchanged += 1;
             return Ok(Carriage::There);
         }
@@ -504,16 +506,21 @@ fn carry_one(
     }))
 }
 
-/// Digests of the older values of a field that should equal these, newest first; fewer or none where they do not.
-fn digests_of(older: &[Content], field: &Field) -> Result<Vec<Option<u128>>> {
-    let mut there = field.clone();
-    let mut sums = Vec::with_capacity(older.len());
-    for content in older {
-        let Some(next) = there.older()? else { break };
-        there = next.lenient();
-        sums.push(content.digest_of(&there)?);
+/// Those of these older values, newest first, that stand behind a field in their order: all of them where the store has them.
+/// Others may stand between them, because a value without an attempt keeps its place beside those of the newest attempt.
+fn digests_of(older: &[Content], sums: &[u128], field: &Field) -> Result<Vec<u128>> {
+    let (mut there, mut found) = (field.clone(), Vec::with_capacity(sums.len()));
+    for (content, sum) in older.iter().zip(sums) {
+        loop {
+            let Some(next) = there.older()? else { return Ok(found) };
+            there = next.lenient();
+            if readable(content.digest_of(&there))? == Some(*sum) {
+                found.push(*sum);
+                break;
+            }
+        }
     }
-    Ok(sums)
+    Ok(found)
 }
 
 /// Conflict: somebody wrote or removed a key in the target meanwhile.
