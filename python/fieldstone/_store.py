@@ -31,6 +31,7 @@ from ._native import (
     _erase,
     _export_grib,
     _exports_grib,
+    _hidden,
     _items,
     _list_since,
     _locks,
@@ -40,6 +41,7 @@ from ._native import (
     _Query,
     _retain,
     _rules,
+    _set_hidden,
     _set_lock,
     _Store,
     _transaction,
@@ -60,6 +62,7 @@ from .reports import (
     DeleteReport,
     ErasureReport,
     ExportReport,
+    HiddenFields,
     MaintainReport,
     PrefetchReport,
     PurgeReport,
@@ -348,6 +351,28 @@ class Store(_Store):
     def locks(self) -> list[DatasetLock]:
         """The locks in force, by dataset."""
         return _locks(self)
+
+    def hide(self, request: _Request) -> int:
+        """Hides all fields that a request selects, durably and for everybody, until `unhide`: whole datasets,
+        or whole indexes of them. Returns how many fields vanish. No list, read, axis, statistic or query of
+        the catalog shows them; older versions of the store do. Runs, attributes and lineage stay, and so do
+        fields that others flush meanwhile or later. Their files stay: `purge` leaves hidden fields alone, and
+        `wipe` takes them.
+
+        Raises Invalid for a keyword below the second level of keys and for a request that names no values,
+        and Denied for datasets of other users, unless you own the store's folder ``logs`` or are root.
+        """
+        return _set_hidden(self, request, True)
+
+    def unhide(self, request: _Request = None) -> int:
+        """Shows again what hides within a request hid; without a request, all that is hidden. Returns how
+        many fields are there again. Raises Invalid if only hides of more than the request concern it, and
+        Denied for what another user hid, unless you own the store's folder ``logs`` or are root."""
+        return _set_hidden(self, request, False)
+
+    def hidden(self) -> list[HiddenFields]:
+        """The hides in force, oldest first."""
+        return _hidden(self)
 
     def prefetch(self, request: Any = None) -> PrefetchReport:
         """Reads fields ahead, where the store is: a later read finds their bytes in the memory of that

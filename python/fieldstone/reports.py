@@ -61,6 +61,16 @@ class DatasetLock:
     since: datetime
 
 
+@dataclass(frozen=True)
+class HiddenFields:
+    """A hide in force: the datasets or indexes, as the request that selects them; the user who hid them, and
+    when."""
+
+    request: str
+    by: str
+    since: datetime
+
+
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
     """Report of ``store.verify``: fields, bytes and files read, damage, notes, and accepted losses, which do

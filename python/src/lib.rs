@@ -126,7 +126,7 @@ mod native {
     #[pymodule_export]
     use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
-    use super::locks::{locks, set_lock};
+    use super::locks::{hidden, locks, set_hidden, set_lock};
     #[pymodule_export]
     use super::maintain::maintain;
     #[pymodule_export]

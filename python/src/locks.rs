@@ -1,6 +1,6 @@
-//! `Store.lock`, `unlock` and `locks`.
+//! `Store.lock`, `unlock` and `locks`; `hide`, `unhide` and `hidden`.
 
-use fieldstone::LockKind;
+use fieldstone::{DatasetAccess as _, LockKind};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -32,4 +32,27 @@ pub fn locks<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bound<
     let handle = store.get().handle()?;
     let locks = py.waiting(|| handle.locks()).or_raise()?;
     PyList::new(py, locks.into_iter().map(|lock| reports::lock(py, lock)).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Hides fields, or shows them again; returns how many that concerns.
+#[pyfunction]
+#[pyo3(name = "_set_hidden")]
+pub fn set_hidden(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    request: Option<&Bound<'_, PyAny>>,
+    hides: bool,
+) -> PyResult<u64> {
+    let handle = store.get().handle()?;
+    let request = single_request(request)?;
+    py.waiting(|| if hides { handle.hide(&request) } else { handle.unhide(&request) }).or_raise()
+}
+
+/// The hides in force.
+#[pyfunction]
+#[pyo3(name = "_hidden")]
+pub fn hidden<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyList>> {
+    let handle = store.get().handle()?;
+    let hidden = py.waiting(|| handle.hidden()).or_raise()?;
+    PyList::new(py, hidden.into_iter().map(|one| reports::hidden(py, one)).collect::<PyResult<Vec<_>>>()?)
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
     ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, DatasetLock, ErasureReport,
-    IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats, Status,
-    VerifyReport, WipeReport,
+    HiddenFields, IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats,
+    Status, VerifyReport, WipeReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -126,6 +126,12 @@ fn left_logs(py: Python<'_>, left: Vec<LeftLog>) -> PyResult<Bound<'_, PyTuple>>
 pub fn lock(py: Python<'_>, lock: DatasetLock) -> PyResult<Bound<'_, PyAny>> {
     let (what, since) = (lock.what.name(), time_object(py, lock.since)?);
     report!(py, "DatasetLock", { dataset: lock.dataset, what: what, by: lock.by, since: since })
+}
+
+/// Fields that somebody hid.
+pub fn hidden(py: Python<'_>, hidden: HiddenFields) -> PyResult<Bound<'_, PyAny>> {
+    let since = time_object(py, hidden.since)?;
+    report!(py, "HiddenFields", { request: hidden.request, by: hidden.by, since: since })
 }
 
 /// The result of an erasure.

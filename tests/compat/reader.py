@@ -386,7 +386,7 @@ class Store:
                     self.sums += [(log, f.at + f.length - 52 - n * f.size, f.size, f.crc) for n in (1, 2)]
                     for transaction, *verdict in decision:
                         if transaction == b"FIELDSTONESCHEMA" and f.version > 1:
-                            self.wipes.take_all(log.read(*side[:3]), side[3], log.owner)
+                            self.wipes.take_frame(log, side, (stamp, log.writer, f.sequence))
                         self.sequences[stamp, log.writer] = f.sequence
                         self.decisions.setdefault((transaction,), []).append((stamp, log.writer, *verdict))
                 torn = not log.other and (not last or (last.sequence == 1 and not log.slot[0]))  # 4.1

@@ -212,7 +212,7 @@ class Takeovers:
             side = bytes([low, high]) + varint(len(data)) + data
             order = (big(key[:8]), key[8:24], big(key[24:32]))
             self.losses += [(order, one.owner, *loss) for loss in self.reader.acceptances(side, 1)]
-            self.store.wipes.take_all(side, 1, one.owner)
+            self.store.wipes.take_all(side, 1, one.owner, order)
 
         for table in one.tables.keys() - {NAMES, COMMITS, ENTRIES, TRANSACTIONS, RECORDS, DATASETS, ATTEMPTS}:
             with self.store.noting():  # the reader needs none of their rows

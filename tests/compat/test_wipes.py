@@ -12,6 +12,8 @@ import tarfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import fieldstone as fst
+
 HERE = Path(__file__).parent
 KEPT = HERE / "wiped"
 
@@ -41,6 +43,27 @@ def test_the_reader_finds_the_fields_that_the_program_found(tmp_path: Path) -> N
     store = opened(tmp_path)
     assert lines(store) == (KEPT / "fields.tsv").read_text().splitlines()
     assert store.verify() == []
+
+
+def test_the_reader_passes_over_hidden_fields_until_they_are_shown(tmp_path: Path) -> None:
+    def found() -> str:
+        store = reader.open_store(tmp_path / "s")
+        assert store.verify() == []
+        return "".join(sorted(json.loads(text)["run"] for text in store.fields()))
+
+    with fst.open(tmp_path / "s") as store:
+        for run in "abc":
+            store.archive({"run": run, "variable": "t", "step": 0}, run.encode())
+        store.flush()
+        assert [store.hide(request) for request in ("run=a", "run=b")] == [1, 1]
+    for request, left in [("run=a", "ac"), (None, "abc")]:
+        for shows in (False, True):
+            with fst.open(tmp_path / "s") as store:
+                if shows:
+                    store.unhide(request)
+                else:
+                    store.compact(grace=0)
+            assert found() == (left if shows else "c" if left == "ac" else "ac")
 
 
 def test_without_its_wipes_the_store_has_more_fields(tmp_path: Path) -> None:

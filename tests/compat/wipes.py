@@ -1,4 +1,4 @@
-"""Wipes (spec/takeovers.md, 6.1, 6.2) for the small reader: which entries a range hides.
+"""Wipes and hides (spec/takeovers.md, 6.1, 6.2) for the small reader: which entries a range hides.
 
 `Wipes` collects the ranges of logs and takeovers, and says of an entry whether it is hidden ("yes"), or old
 enough for a wipe with an age ("aged"), which hides whole generations alone.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-RANGE, WIPE, ABSENT = 0x0303, 1, b"\1"
+RANGE, WIPE, HIDE, END, ABSENT = 0x0303, 1, 2, 3, b"\1"
 
 
 def parse_version(reader: SimpleNamespace, data: bytes) -> SimpleNamespace:
@@ -37,9 +37,13 @@ class Wipes:
     """The wipes of a store."""
 
     def __init__(self, reader: SimpleNamespace, store: object) -> None:
-        self.reader, self.store, self.all = reader, store, []
+        self.reader, self.store, self.all, self.ends = reader, store, [], []
 
-    def take_all(self, data: bytes, count: int, user: int) -> None:
+    def take_frame(self, log: SimpleNamespace, side: tuple, order: tuple) -> None:
+        """The ranges among the side records of a frame."""
+        self.take_all(log.read(*side[:3]), side[3], log.owner, order)
+
+    def take_all(self, data: bytes, count: int, user: int, order: tuple) -> None:
         """The ranges among side records (store-format.md, 4.3)."""
         with self.reader.parts_of(data, "side records") as c:
             for low, high, record in (c.get("BBb") for _ in range(count)):
@@ -52,22 +56,41 @@ class Wipes:
                     head = self.reader.Cursor(body)
                     length = head.one("v")
                     body = zstandard.ZstdDecompressor().stream_reader(body[head.at :]).read(length + 1)
-                self.take(body, user)
+                self.take(body, user, order)
 
-    def take(self, body: bytes, user: int) -> None:
-        """A range; only wipes decide on what is visible."""
+    def take(self, body: bytes, user: int, order: tuple) -> None:
+        """A range; only wipes, hides and ends of hides decide on what is visible."""
         with self.reader.parts_of(body, "range") as c:
             action = c.one("B")
             items = []
             for level, keyword, values in ((*c.get("Bt"), c.list("b")) for _ in range(c.one("v"))):
                 items.append((level, keyword, {value for (value,) in values}))
             version, age = c.one("b"), c.one("Q") if c.one("f") else None
-            if action != WIPE:
+            is_end = action == END and c.one("B") == HIDE
+            if action not in (WIPE, HIDE):
                 c.at = len(body)
-                return
-        if all(level < 2 for level, *_ in items):
-            version = parse_version(self.reader, version)
-            self.all.append(SimpleNamespace(user=user, items=items, version=version, age=age))
+        if not all(level < 2 for level, *_ in items) or not (is_end or action in (WIPE, HIDE)):
+            return
+        one = SimpleNamespace(order=order, user=user, items=items, action=action, age=age, ended_for=set())
+        if is_end:
+            self.ends.append(one)
+            return
+        one.version = parse_version(self.reader, version)
+        self.all.append(one)
+
+    def end_hides(self, above: set) -> None:
+        """Each end ends the newest hide before it with its selection: for all, or for its user's entries."""
+        for end in sorted(self.ends, key=lambda end: end.order):
+            for hide in sorted(self.all, key=lambda one: one.order, reverse=True):
+                is_its = hide.action == HIDE and hide.order < end.order and hide.items == end.items
+                if not is_its or end.user in hide.ended_for:
+                    continue
+                if end.user in {hide.user, *above}:
+                    self.all.remove(hide)
+                else:
+                    hide.ended_for.add(end.user)
+                break
+        self.ends = []
 
     def levels(self, key: bytes) -> list[dict[str, bytes]]:
         """Keywords of the first two levels with their encoded values."""
@@ -124,9 +147,11 @@ class Wipes:
     def says(self, e: object, order: tuple) -> str:
         """Their word on a visible entry."""
         said, levels = "", None
-        may = {0, (self.store.path / "logs").stat().st_uid, e.log.owner}
+        above = {0, (self.store.path / "logs").stat().st_uid}
+        if self.ends:
+            self.end_hides(above)
         for wipe in self.all:
-            if wipe.user not in may:
+            if wipe.user not in {*above, e.log.owner} or e.log.owner in wipe.ended_for:
                 continue
             levels = levels or self.levels(e.key)
             selected = all(levels[level].get(name, ABSENT) in values for level, name, values in wipe.items)

@@ -25,6 +25,8 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "lock",
             "unlock",
             "locks",
+            "hide",
+            "unhide",
             "compact",
             "purge",
             "retain",

@@ -35,10 +35,10 @@ use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
-    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldStore, IfExists,
-    KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
-    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, Session, StoreSettings, TransactionState,
-    WipeReport, Wiping,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldStore, HiddenFields,
+    Hiding, IfExists, KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining,
+    Pairs, PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, Session, StoreSettings,
+    TransactionState, WipeReport, Wiping,
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport};
@@ -138,10 +138,14 @@ pub trait BackendAdmin {
 
     /// See [`Store::wipe`](crate::Store::wipe).
     fn wipe(&self, request: &Request, how: &Wiping) -> Result<WipeReport>;
-    /// Sets a lock on datasets, or ends it. See [`Store::lock`](crate::Store::lock).
+    /// Sets a lock on datasets, or ends it. See [`DatasetAccess::lock`](crate::DatasetAccess::lock).
     fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64>;
     /// The locks in force, by dataset.
     fn locks(&self) -> Result<Vec<DatasetLock>>;
+    /// Hides fields, or shows them again. See [`DatasetAccess::hide`](crate::DatasetAccess::hide).
+    fn set_hidden(&self, request: &Request, how: &Hiding) -> Result<u64>;
+    /// The hides in force.
+    fn hidden(&self) -> Result<Vec<HiddenFields>>;
 
     /// See [`Store::retain`](crate::Store::retain).
     fn retain(&self, request: &Request, how: &Retaining) -> Result<RetentionRule>;

@@ -30,10 +30,10 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::encode_key;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, IfExists,
-    KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
-    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, Session, StoreSettings, TransactionState,
-    WipeReport, Wiping,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, HiddenFields,
+    Hiding, IfExists, KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining,
+    Pairs, PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, Session, StoreSettings,
+    TransactionState, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::frontends::FilterStore;
@@ -159,6 +159,14 @@ impl BackendAdmin for FilterStore<dyn Backend> {
 
     fn locks(&self) -> Result<Vec<DatasetLock>> {
         self.beneath().locks()
+    }
+
+    fn set_hidden(&self, request: &Request, how: &Hiding) -> Result<u64> {
+        self.beneath().set_hidden(&self.shown(request), how)
+    }
+
+    fn hidden(&self) -> Result<Vec<HiddenFields>> {
+        self.beneath().hidden()
     }
 
     fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {

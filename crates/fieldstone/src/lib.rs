@@ -75,7 +75,7 @@ pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::{
-    AllOf, CompactOptions, EraseOptions, MaintainOptions, OnCompact, OnMaintain, OnPurge, PrefetchReport,
-    PurgeOptions, RetainOptions, Store, WipeOptions,
+    AllOf, CompactOptions, DatasetAccess, EraseOptions, MaintainOptions, OnCompact, OnMaintain, OnPurge,
+    PrefetchReport, PurgeOptions, RetainOptions, Store, WipeOptions,
 };
 pub use transaction::Transaction;

@@ -12,4 +12,5 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+pub use crate::store::DatasetAccess;
 pub use fieldstone_store::api::{Admin, FieldAccess, FieldStoreExt, Transactions};

@@ -195,8 +195,13 @@ fn store_act(side: &SideRecord, store: Id) -> Option<Act> {
         Ok(Some(StoreRecord::Range(range))) => {
             let action = match &range.action {
                 RangeAction::Wipe => "wipe",
+                RangeAction::Hide => "hide",
                 RangeAction::Lock(_) => "lock",
-                RangeAction::End(ended) if matches!(**ended, RangeAction::Lock(_)) => "unlock",
+                RangeAction::End(ended) => match **ended {
+                    RangeAction::Hide => "unhide",
+                    RangeAction::Lock(_) => "unlock",
+                    _ => return None,
+                },
                 _ => return None,
             };
             Some((action, selected(&range.selection, store)))

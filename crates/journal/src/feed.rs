@@ -18,6 +18,7 @@
 //! |---|---|
 //! | `taken` | the logs that takeovers replace: how far they go, and which are new to whom |
 
+mod asked;
 mod taken;
 
 use std::collections::{HashMap, HashSet};
@@ -31,16 +32,18 @@ use fieldstone_format::entry::Entry;
 use fieldstone_format::keys::{KeyDecoder, level_ends};
 use fieldstone_format::log::{self, CommitRecord, Decision, Section, SideRecord};
 use fieldstone_format::segment::CommitInfo;
+use fieldstone_format::store_record::Selection;
 use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_format::takeover::rows::{parse_side_key, side_key};
 use fieldstone_format::{Id, crc};
 use xxhash_rust::xxh3::Xxh3;
 
+use self::asked::EntriesAsked;
 use crate::entry_source::{EntryCommit, EntryCursor, EntrySource};
 use crate::marks::Marks;
 use crate::medium::Medium;
 use crate::snapshot::{
-    ALL_KINDS, Decided, KeyWipes, Order, Owners, Problem, Snapshot, SnapshotLog, UserState, Wiped,
+    ALL_KINDS, Decided, KeyWipes, Order, Owners, Problem, Selected, Snapshot, SnapshotLog, UserState, Wiped,
 };
 use crate::takeover::{Rows, Takeover};
 
@@ -330,6 +333,11 @@ impl Feed {
         self.entries_that(EntriesAsked::Under { transaction, logs })
     }
 
+    /// Index entries that one of these selections selects.
+    pub fn entries_selected(&self, selections: &[Selection]) -> Entries {
+        self.entries_that(EntriesAsked::Selected(selections.iter().map(Selected::new).collect()))
+    }
+
     fn entries_that(&self, asked: EntriesAsked) -> Entries {
         let sources =
             (0..self.snapshot.sources.len()).filter(|i| asked.may_be_in(&self.snapshot, *i)).rev().collect();
@@ -585,69 +593,6 @@ impl Iterator for Commits {
     }
 }
 
-/// The entries that somebody asks for.
-#[derive(Debug)]
-enum EntriesAsked {
-    /// Of one log, by commits behind a mark.
-    Log { writer: Id, after: u64 },
-    /// Of logs that takeovers replace: of all, or of these, by commits behind a mark.
-    Taken(Option<HashMap<Id, u64>>),
-    /// Prepared under a transaction, in these logs or in all.
-    Under { transaction: Id, logs: Option<HashSet<Id>> },
-}
-
-impl EntriesAsked {
-    /// Whether a source may hold such entries; damage may hide some.
-    fn may_be_in(&self, snapshot: &Snapshot, source: usize) -> bool {
-        match (self, &snapshot.sources[source]) {
-            (EntriesAsked::Log { writer, after }, EntrySource::Segment(segment, _)) => {
-                segment.writer == *writer && snapshot.head(*writer) > *after
-            }
-            (EntriesAsked::Log { writer, .. }, EntrySource::Takeover(takeover)) => {
-                takeover.log(*writer).map_or(true, |log| log.is_some())
-            }
-            (EntriesAsked::Taken(_), EntrySource::Segment(..)) => false,
-            (EntriesAsked::Taken(None), EntrySource::Takeover(_)) => true,
-            (EntriesAsked::Taken(Some(behind)), EntrySource::Takeover(takeover)) => {
-                behind.keys().any(|writer| takeover.log(*writer).map_or(true, |log| log.is_some()))
-            }
-            (EntriesAsked::Under { logs, .. }, EntrySource::Segment(segment, _)) => {
-                logs.as_ref().is_none_or(|logs| logs.contains(&segment.writer))
-            }
-            (EntriesAsked::Under { transaction, .. }, EntrySource::Takeover(takeover)) => {
-                let row = takeover.value(TakeoverTable::Transactions, &transaction.0);
-                row.map_or(true, |row| row.is_some())
-            }
-        }
-    }
-
-    /// Whether a segment with these commits has such entries.
-    fn is_in(&self, commits: &[CommitInfo]) -> bool {
-        match self {
-            EntriesAsked::Log { after, .. } => commits.last().is_some_and(|commit| commit.sequence > *after),
-            EntriesAsked::Taken(_) => true,
-            EntriesAsked::Under { transaction, .. } => {
-                commits.iter().any(|commit| commit.transaction == Some(*transaction))
-            }
-        }
-    }
-
-    /// Whether the entries of a commit are such.
-    fn is(&self, commit: &EntryCommit) -> bool {
-        match self {
-            EntriesAsked::Log { writer, after } => commit.writer == *writer && commit.sequence > *after,
-            EntriesAsked::Taken(None) => true,
-            EntriesAsked::Taken(Some(behind)) => {
-                behind.get(&commit.writer).is_some_and(|after| commit.sequence > *after)
-            }
-            EntriesAsked::Under { transaction, logs } => {
-                commit.transaction == Some(*transaction)
-                    && logs.as_ref().is_none_or(|logs| logs.contains(&commit.writer))
-            }
-        }
-    }
-}
-
 /// Index entries that somebody asked for. Holds one block of one source.
 #[derive(Debug)]
 pub struct Entries {
@@ -701,6 +646,7 @@ impl Entries {
         let commit = snapshot.commit_at(cursor.index, cursor.commit()?)?;
         let is_late = |id: Id| commit.taken == 0 && snapshot.taken.is_forgotten(id, commit.user);
         if !self.asked.is(&commit)
+            || !self.asked.is_under(cursor.key())
             || !snapshot.taken.holds(&commit)
             || commit.transaction.is_some_and(is_late)
         {

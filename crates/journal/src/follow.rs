@@ -337,7 +337,10 @@ impl Replay<'_> {
             follower.clear()?;
             again = follower.decide(states)?;
         }
-        let Again::Entries(transactions) = again else { return Ok(()) };
+        let Again::Entries(transactions, selections) = again else { return Ok(()) };
+        if !selections.is_empty() {
+            self.applied.entries += follower.entries(&mut self.feed.entries_selected(&selections))?;
+        }
         for transaction in transactions {
             let state = states.iter().find(|state| state.transaction == transaction);
             let covered = state.iter().flat_map(|state| &state.covers).map(|(writer, _)| *writer).collect();

@@ -33,6 +33,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
+use fieldstone_format::store_record::Selection;
 use fieldstone_format::version::TakeoverName;
 
 use crate::feed::{Commit, EntryChange, Feed, TransactionState};
@@ -50,8 +51,9 @@ pub enum Wait {
 /// The content that a follower needs again after decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Again {
-    /// Entries of these transactions: their fields may have become visible or invisible.
-    Entries(Vec<Id>),
+    /// Entries of these transactions, and those that these selections select: their fields may have become visible or
+    /// invisible.
+    Entries(Vec<Id>, Vec<Selection>),
     /// Everything: what was applied cannot be brought to what is decided now.
     Everything,
 }

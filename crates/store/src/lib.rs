@@ -30,6 +30,7 @@ pub mod erase;
 mod existing;
 pub mod field;
 pub mod frontends;
+pub mod hide;
 mod levels;
 pub mod local;
 pub mod locks;

@@ -18,7 +18,7 @@ use crate::api::{MaintainAction, MaintainProgress, MaintainReport, MaintainStep,
 use crate::read::{HiddenEntries, Limit, Matcher};
 use crate::retain::is_known;
 use crate::snapshot::{StoreRule, rules_for};
-use crate::wipe::{Foreign, hide};
+use crate::wipe::{Foreign, Vanishing, vanish};
 
 /// A purge pays if it gives back at least this many bytes,
 const PURGE_LEAST: u64 = 64 << 10;
@@ -133,7 +133,8 @@ impl Maintainer<'_> {
         let request = Request::parse(&rule.rule.text)?;
         let selection = journal.schema().make(|schema| schema.select_at(&request, now))?;
         let doit = !self.what.dry_run;
-        let hidden = hide(journal, selection, (age, doit), Foreign::PassedOver, &self.what.session)?;
+        let what = Vanishing { age, doit, ..Vanishing::wipe(Foreign::PassedOver) };
+        let hidden = vanish(journal, selection, &what, &self.what.session)?;
         (step.fields, step.nbytes) = (hidden.fields, hidden.nbytes);
         step.done = doit && hidden.fields > 0;
         step.why = match (hidden.fields, doit) {

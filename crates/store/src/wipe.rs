@@ -13,7 +13,7 @@ use fieldstone_core::request::{Request, Values};
 use fieldstone_core::schema::{Constraint, Schema, Selection};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
-use fieldstone_format::store_record::{self, STORE_RECORDS_SINCE, SelectionItem};
+use fieldstone_format::store_record::{self, RangeAction, STORE_RECORDS_SINCE, SelectionItem};
 use fieldstone_journal::snapshot::is_older;
 use fieldstone_journal::{Journal, Session};
 
@@ -29,7 +29,7 @@ const LEVELS_WIPED: usize = 2;
 pub fn wipe(journal: &Journal, request: &Request, how: &Wiping) -> Result<WipeReport> {
     journal.access().check_writable()?;
     journal.format().check(STORE_RECORDS_SINCE, "a wipe")?;
-    check_levels(&journal.schema().now(), request)?;
+    check_levels(&journal.schema().now(), request, &RangeAction::Wipe)?;
     let now = journal.env().clock.now();
     let selection = journal.schema().make(|schema| schema.select_at(request, now))?;
     if selection.names_nothing() && !how.all {
@@ -37,9 +37,10 @@ pub fn wipe(journal: &Journal, request: &Request, how: &Wiping) -> Result<WipeRe
             .error("a wipe of everything was asked for")
             .with_hint("list values of the datasets to wipe, such as run=a, or say that all is meant"));
     }
-    let hidden = hide(journal, selection, (how.older_than, how.doit), Foreign::Refused, &how.session)?;
+    let what = Vanishing { age: how.older_than, doit: how.doit, ..Vanishing::wipe(Foreign::Refused) };
+    let gone = vanish(journal, selection, &what, &how.session)?;
     let foreign = journal.medium().inspect().foreign()?;
-    Ok(WipeReport { foreign, done: how.doit, ..hidden })
+    Ok(WipeReport { foreign, done: how.doit, ..gone })
 }
 
 /// The fate of datasets that are not the caller's to wipe.
@@ -51,65 +52,101 @@ pub enum Foreign {
     PassedOver,
 }
 
-/// Hides what a selection selects, with an age only what is older, if `doit`; the fields, and their bytes.
-pub fn hide(
+/// How fields vanish.
+#[derive(Debug)]
+pub struct Vanishing {
+    /// By a wipe or by a hide.
+    pub action: RangeAction,
+    /// Only what is older than this time.
+    pub age: Option<i64>,
+    /// Whether they do; otherwise they are only counted.
+    pub doit: bool,
+    /// The fate of datasets of others.
+    pub foreign: Foreign,
+}
+
+impl Vanishing {
+    /// A wipe that is only counted.
+    pub fn wipe(foreign: Foreign) -> Vanishing {
+        Vanishing { action: RangeAction::Wipe, age: None, doit: false, foreign }
+    }
+}
+
+/// Hides what a selection selects; the fields, and their bytes. A wipe takes fields that are hidden, too.
+pub fn vanish(
     journal: &Journal,
     selection: Selection,
-    (age, doit): (Option<i64>, bool),
-    foreign: Foreign,
+    how: &Vanishing,
     session: &Session,
 ) -> Result<WipeReport> {
-    let snapshot = journal.looks().snapshot()?;
-    let mut found = WipedFields::new(selection.clone(), age);
-    let mut scan = Scan::new(snapshot.clone(), selection, None)?.on(journal.files());
-    scan = scan.within(session.limits(&journal.env().clock));
-    let (ranges, mut dataset) = (journal.ranges(), Vec::new());
+    let (snapshot, foreign) = (journal.looks().snapshot()?, how.foreign);
+    let is_hide = how.action == RangeAction::Hide;
+    let mut found = WipedFields::new(selection.clone(), how);
+    let mut scan = match is_hide {
+        true => Scan::new(snapshot.clone(), selection, None)?,
+        false => Scan::unhidden(&snapshot, selection)?,
+    };
+    scan = scan.on(journal.files()).within(session.limits(&journal.env().clock));
+    let (ranges, what) = (journal.ranges(), if is_hide { "hide" } else { "wipe" });
+    let mut dataset = Vec::new();
     while let Some(versions) = scan.next_key()? {
         let own = &versions.key[..level_ends(&versions.key)?[0]];
         if foreign == Foreign::PassedOver && dataset != own {
-            if ranges.check_may(own, &snapshot, "wipe", session).is_err() {
+            if ranges.check_may(own, &snapshot, what, session).is_err() {
                 scan.skip_prefix(own)?;
                 continue;
             }
             dataset = own.to_vec();
         }
         if let Some(dataset) = found.add(scan.snapshot(), &versions)? {
-            ranges.check_may(&dataset, &snapshot, "wipe", session)?;
-            journal.datasets().check_unlocked(LockKind::Wipe, &dataset, &snapshot)?;
+            ranges.check_may(&dataset, &snapshot, what, session)?;
+            if !is_hide {
+                journal.datasets().check_unlocked(LockKind::Wipe, &dataset, &snapshot)?;
+            }
         }
     }
     let (fields, nbytes) = (found.fields, found.nbytes);
-    if doit && fields > 0 {
-        ranges.wipe(found.selections(), &snapshot, age, session)?;
+    if how.doit && fields > 0 {
+        ranges.hide(&how.action, found.selections(), (&snapshot, how.age), session)?;
     }
     Ok(WipeReport { fields, nbytes, ..WipeReport::default() })
 }
 
 /// Invalid for a keyword of single fields, also where no field has it.
-fn check_levels(schema: &Schema, request: &Request) -> Result<()> {
-    check_presence(request)?;
-    keyword_below(schema, request, LEVELS_WIPED).map_or(Ok(()), |keyword| Err(too_deep(keyword)))
+pub fn check_levels(schema: &Schema, request: &Request, action: &RangeAction) -> Result<()> {
+    check_presence(request, action)?;
+    keyword_below(schema, request, LEVELS_WIPED).map_or(Ok(()), |keyword| Err(too_deep(keyword, action)))
+}
+
+/// The word for a wipe or a hide.
+fn name(action: &RangeAction) -> &'static str {
+    if *action == RangeAction::Hide { "a hide" } else { "a wipe" }
 }
 
 /// Invalid for a keyword that keys are not to have: a record of a wipe cannot say that.
-fn check_presence(request: &Request) -> Result<()> {
+fn check_presence(request: &Request, action: &RangeAction) -> Result<()> {
     if let Some((keyword, _)) = request.iter().find(|(_, values)| matches!(values, Values::Absent)) {
-        return Err(Error::invalid(format!("a wipe cannot ask for keys without {keyword}"))
-            .with_hint("list values of other keywords, or remove single fields"));
+        return Err(Error::invalid(format!("{} cannot ask for keys without {keyword}", name(action)))
+            .with_hint("list values of other keywords"));
     }
-    request.bounds().iter().try_for_each(check_presence)
+    request.bounds().iter().try_for_each(|bound| check_presence(bound, action))
 }
 
-fn too_deep(keyword: &str) -> Error {
-    Error::invalid(format!(
-        "{keyword} stands below the second level of keys: a wipe takes whole datasets and indexes"
-    ))
-    .with_hint("remove takes single fields")
+fn too_deep(keyword: &str, action: &RangeAction) -> Error {
+    let what = name(action);
+    let error = Error::invalid(format!(
+        "{keyword} stands below the second level of keys: {what} takes whole datasets and indexes"
+    ));
+    error.with_hint(match action {
+        RangeAction::Wipe => "remove takes single fields",
+        _ => "name keywords of the first two levels; schema show prints them",
+    })
 }
 
 /// Fields to be wiped, and the values by which they are named.
 struct WipedFields {
     selection: Selection,
+    action: RangeAction,
     age: Option<i64>,
     decoder: KeyDecoder,
     dataset: Vec<u8>,
@@ -126,10 +163,10 @@ struct WipedRange {
 }
 
 impl WipedFields {
-    fn new(selection: Selection, age: Option<i64>) -> WipedFields {
-        let decoder = KeyDecoder::new();
+    fn new(selection: Selection, how: &Vanishing) -> WipedFields {
+        let (action, age, decoder) = (how.action.clone(), how.age, KeyDecoder::new());
         let (dataset, ranges) = (Vec::new(), Vec::new());
-        WipedFields { selection, age, decoder, dataset, shape: None, ranges, fields: 0, nbytes: 0 }
+        WipedFields { selection, action, age, decoder, dataset, shape: None, ranges, fields: 0, nbytes: 0 }
     }
 
     /// Adds a field, if it is old enough; the encoded first level where it is the first one of its dataset.
@@ -183,7 +220,7 @@ impl WipedFields {
             for (name, constraint) in names.iter().zip(constraints) {
                 match constraint {
                     Constraint::Any => {}
-                    _ if level == LEVELS - 1 => return Err(too_deep(name)),
+                    _ if level == LEVELS - 1 => return Err(too_deep(name, &self.action)),
                     _ => items.push((level, name.clone(), BTreeSet::new())),
                 }
             }

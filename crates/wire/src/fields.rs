@@ -13,11 +13,12 @@ use fieldstone_format::owner::Owner;
 use fieldstone_store::api::{
     AcceptanceReport, Advice, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport,
     CompactProgress, CompactReport, Compaction, Damage, DatasetLock, Erasing, ErasureReport, ExternalContent,
-    ExternalSpec, Extremes, FieldLocation, FileState, FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions,
-    Locking, MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining, PlaceFile,
-    PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule,
-    RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem, StoredArray, StoredArraySpec,
-    TransactionState, TransactionStatus, Value, VerifyReport, WipeReport, Wiping, WriterStatus,
+    ExternalSpec, Extremes, FieldLocation, FileState, FormatPin, HiddenFields, Hiding, KeyEntry, LeftLog,
+    ListEntry, ListOptions, Locking, MaintainAction, MaintainProgress, MaintainReport, MaintainStep,
+    Maintaining, PlaceFile, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, Retaining,
+    RetentionRule, RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem, StoredArray,
+    StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WipeReport, Wiping,
+    WriterStatus,
 };
 use fieldstone_store::{FieldPart, Outline};
 
@@ -305,6 +306,8 @@ wire_struct! {
     Wiping { older_than, doit, all, session }
     Locking { what, locks, session }
     DatasetLock { dataset, what, by, since }
+    Hiding { hides, session }
+    HiddenFields { request, by, since }
     WipeReport { fields, nbytes, foreign, done }
     Retaining { older_than, versions, drop, all, session }
     RetentionRule { request, older_than, versions, owner, since }

@@ -23,9 +23,10 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{
-    Advice, CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, LeftLog, ListEntry, LockKind,
-    Locking, MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining, PlaceFile,
-    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, WipeReport, Wiping,
+    Advice, CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, HiddenFields, Hiding, LeftLog,
+    ListEntry, LockKind, Locking, MaintainAction, MaintainProgress, MaintainReport, MaintainStep,
+    Maintaining, PlaceFile, PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, WipeReport,
+    Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
@@ -171,6 +172,8 @@ fn a_wipe_and_its_report() {
 fn a_lock_and_how_it_is_set() {
     for what in LockKind::ALL {
         crosses(&Locking { what, locks: true, session: Session::new(SessionId::of(7)) });
+        crosses(&Hiding { hides: true, session: Session::new(SessionId::of(7)) });
+        crosses(&HiddenFields { request: "run=a/b".into(), by: "alice".into(), since: i64::MIN });
         crosses(&DatasetLock { dataset: "run=a".into(), what, by: "alice".into(), since: i64::MIN });
     }
 }

@@ -61,7 +61,7 @@ pub struct IndexFollower<'a, I: BorrowMut<Index>> {
     /// The transaction whose content is overlaid on the tables.
     overlay: Option<Id>,
     begun: bool,
-    /// Selections of new wipes, about whose runs the store is to be asked.
+    /// Selections of new wipes and hides, about whose runs the store is to be asked.
     wiped: Vec<Selection>,
     attributes: u64,
 }
@@ -186,8 +186,9 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
     fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
         let marks = self.index().watermarks()?;
         // An engine without marks holds nothing of before them.
+        let mut shown = Vec::new();
         if let Some(feed) = self.feed.as_ref().filter(|_| !marks.is_empty()) {
-            self.wiped = feed.snapshot().wipes.beyond(&marks, feed.snapshot());
+            [self.wiped, shown] = feed.snapshot().wipes.beyond(&marks, feed.snapshot());
         }
         let decided = self.index().apply_decisions(states)?;
         if let Some(feed) = self.feed.clone()
@@ -195,7 +196,7 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
         {
             return Ok(Again::Everything);
         }
-        Ok(if decided.rebuild { Again::Everything } else { Again::Entries(decided.fields) })
+        Ok(if decided.rebuild { Again::Everything } else { Again::Entries(decided.fields, shown) })
     }
 
     fn entries(&mut self, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {

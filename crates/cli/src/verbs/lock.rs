@@ -1,6 +1,7 @@
 //! `fieldstone lock`, `unlock` and `locks`: calls that nobody may make in whole datasets.
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{LockKind, json};
 
 use crate::arguments::{Reading, Selecting, Writing};

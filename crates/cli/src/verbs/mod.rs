@@ -22,6 +22,7 @@ mod find;
 mod get;
 mod graph;
 mod help;
+mod hide;
 mod ingest;
 mod init;
 mod list;
@@ -105,6 +106,12 @@ pub enum Verb {
     /// List the locks on datasets
     #[command(after_help = lock::LOCKS)]
     Locks(lock::Listed),
+    /// Hide datasets and indexes from readers until unhide
+    #[command(after_help = hide::HIDE)]
+    Hide(hide::Arguments),
+    /// Show again what is hidden
+    #[command(after_help = hide::UNHIDE)]
+    Unhide(hide::Shown),
     Erase(erase::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
@@ -165,6 +172,8 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Lock(arguments) => lock::run(arguments, true, out),
         Verb::Unlock(arguments) => lock::run(arguments, false, out),
         Verb::Locks(arguments) => lock::list(arguments, out),
+        Verb::Hide(arguments) => hide::run(arguments, out),
+        Verb::Unhide(arguments) => hide::show(arguments, out),
         Verb::Erase(arguments) => erase::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),

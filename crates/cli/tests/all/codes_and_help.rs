@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 48] = [
+const VERBS: [&str; 50] = [
     "prefetch",
     "transaction",
     "arrays",
@@ -26,6 +26,8 @@ const VERBS: [&str; 48] = [
     "lock",
     "unlock",
     "locks",
+    "hide",
+    "unhide",
     "erase",
     "rebuild",
     "objects",

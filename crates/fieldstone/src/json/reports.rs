@@ -3,9 +3,9 @@
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::ErasureReport;
 use fieldstone_store::api::{
-    AcceptanceReport, Advice, CompactReport, Damage, DatasetLock, FormatPin, Id, LeftLog, MaintainReport,
-    MaintainStep, PurgeReport, RetentionRule, Status, StatusProblem, TransactionStatus, VerifyReport,
-    WipeReport, WriterStatus,
+    AcceptanceReport, Advice, CompactReport, Damage, DatasetLock, FormatPin, HiddenFields, Id, LeftLog,
+    MaintainReport, MaintainStep, PurgeReport, RetentionRule, Status, StatusProblem, TransactionStatus,
+    VerifyReport, WipeReport, WriterStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -139,6 +139,12 @@ pub fn accepted(report: &AcceptanceReport) -> Value {
 }
 
 /// The locks in force.
+pub fn hidden(hidden: &[HiddenFields]) -> Value {
+    let row = |one: &HiddenFields| json!({"request": one.request, "by": one.by, "since": time(one.since)});
+    hidden.iter().map(row).collect()
+}
+
+/// The locks in force, by dataset.
 pub fn locks(locks: &[DatasetLock]) -> Value {
     let lock = |lock: &DatasetLock| json!({"dataset": lock.dataset, "what": lock.what.name(), "by": lock.by, "since": time(lock.since)});
     json!(locks.iter().map(lock).collect::<Vec<_>>())

@@ -77,6 +77,8 @@ macro_rules! backend_admin {
             0x0504 try wipe(request: &Request, how: &Wiping) -> WipeReport;
             0x0505 try set_lock(request: &Request, how: &Locking) -> u64;
             0x0506 try locks() -> Vec<DatasetLock>;
+            0x0507 try set_hidden(request: &Request, how: &Hiding) -> u64;
+            0x050b try hidden() -> Vec<HiddenFields>;
             0x0508 try retain(request: &Request, how: &Retaining) -> RetentionRule;
             0x0509 try rules() -> Vec<RetentionRule>;
             0x0518 try newest_place(key: &[u8]) -> Option<u64>;

@@ -33,9 +33,9 @@ use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::Erasing;
 use fieldstone_store::api::{
-    ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, IfExists, ListEntry, ListOptions,
-    Locking, Maintaining, Purging, ReadOptions, RemoveOptions, Retaining, RetrieveOptions, Session, StatsBy,
-    Wiping,
+    ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, Hiding, IfExists, ListEntry,
+    ListOptions, Locking, Maintaining, Purging, ReadOptions, RemoveOptions, Retaining, RetrieveOptions,
+    Session, StatsBy, Wiping,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};

@@ -17,11 +17,11 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
-    CompactReport, Compaction, DatasetLock, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry,
-    ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs, PurgeProgress,
-    PurgeReport, Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule, RetrieveOptions, Session,
-    Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec, TransactionState, Transactions, Value,
-    VerifyReport, WipeReport, Wiping, key_request,
+    CompactReport, Compaction, DatasetLock, ExternalSpec, FieldAccess, FieldSpec, HiddenFields, Hiding,
+    IfExists, KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
+    PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule,
+    RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec,
+    TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::{Field, Fields};

@@ -14,14 +14,14 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, IfExists,
-    KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
-    PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, RetrieveOptions, Session, StoreSettings,
-    TransactionState, WipeReport, Wiping,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, DatasetLock, FieldAccess, HiddenFields,
+    Hiding, IfExists, KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining,
+    Pairs, PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, RetrieveOptions, Session,
+    StoreSettings, TransactionState, WipeReport, Wiping,
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
-use fieldstone_store::{erase, locks, retain};
+use fieldstone_store::{erase, hide, locks, retain};
 
 use super::composed::Composed;
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
@@ -148,6 +148,14 @@ impl BackendAdmin for Composed {
 
     fn locks(&self) -> Result<Vec<DatasetLock>> {
         locks::locks(&self.journal)
+    }
+
+    fn set_hidden(&self, request: &Request, how: &Hiding) -> Result<u64> {
+        hide::set_hidden(&self.journal, request, how)
+    }
+
+    fn hidden(&self) -> Result<Vec<HiddenFields>> {
+        hide::hidden(&self.journal)
     }
 
     fn erase(self: Arc<Self>, what: &Erasing) -> Result<ErasureReport> {

@@ -4,8 +4,8 @@
 //!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
 //!   the points of meshes and grids;
 //! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
-//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs; `wipe`: whole datasets vanish, are
-//!   locked, or are made unreadable; `purge`: hidden versions, and their room.
+//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs; `datasets`: locks and hides of whole
+//!   datasets; `wipe`: they vanish, or are made unreadable; `purge`: hidden versions, and their room.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -20,6 +20,7 @@
 mod backend;
 mod compact;
 mod composed;
+mod datasets;
 mod fields;
 mod forwarded;
 mod grib_points;
@@ -59,6 +60,7 @@ use crate::transaction::Transaction;
 use crate::transfer::What;
 
 pub use compact::{CompactOptions, OnCompact};
+pub use datasets::DatasetAccess;
 pub use maintain::{MaintainOptions, OnMaintain};
 pub use many::AllOf;
 pub use prefetch::PrefetchReport;

@@ -1,5 +1,5 @@
-//! Calls about whole datasets: a wipe makes them vanish at once, whatever they hold; a lock forbids calls there until it ends; an
-//! erasure makes hidden content unreadable.
+//! Calls by which content goes for good: a wipe makes whole datasets vanish at once, whatever they hold; an erasure makes hidden
+//! content unreadable.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -20,31 +20,13 @@
 //! # let _ = version;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! ```
-//! use fieldstone::prelude::*;
-//! use fieldstone::{ArchiveOptions, Code, LockKind, OpenOptions, Request, Value};
-//!
-//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
-//! let key = [("run", "a"), ("variable", "t"), ("step", "0")];
-//! store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default())?;
-//! store.flush(None)?;
-//! let request = Request::parse("run=a")?;
-//! assert_eq!(store.lock(&request, LockKind::Archive)?, 1);
-//! let refused = store.archive(&key, Value::Bytes(b"y"), &ArchiveOptions::default());
-//! assert_eq!(refused.unwrap_err().code(), Code::DatasetLocked);
-//! assert_eq!(store.locks()?[0].dataset, "run=a");
-//! assert_eq!(store.unlock(&request, LockKind::Archive)?, 1);
-//! store.archive(&key, Value::Bytes(b"y"), &ArchiveOptions::default())?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::time::SystemTime;
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_journal::Session;
-use fieldstone_store::api::{DatasetLock, Erasing, ErasureReport, LockKind, Locking, WipeReport, Wiping};
+use fieldstone_store::api::{Erasing, ErasureReport, WipeReport, Wiping};
 
 use super::Store;
 
@@ -84,31 +66,6 @@ impl Store {
             session: Session::default(),
         };
         self.backend().wipe(request, &how)
-    }
-
-    /// Forbids calls of one kind in the datasets that a request selects, durably and for everybody, until
-    /// [`unlock`](Self::unlock). Returns how many datasets there are.
-    ///
-    /// `Archive` refuses archives, pieces of fields and removals, at the call; a handle that has not seen the lock yet
-    /// refuses them at the flush. `List` refuses lists and axes, `Retrieve` reads of fields; a retrieve that is not strict
-    /// passes the datasets. `Wipe` refuses wipes and purges.
-    ///
-    /// Errors: `Invalid` for a keyword below the first level of keys; `NotFound` where no dataset is selected; `Denied` for
-    /// datasets of other users, unless you own the folder of logs or are root, for a handle that only reads, and in a store
-    /// of format 1.
-    pub fn lock(&self, request: &Request, what: LockKind) -> Result<u64> {
-        self.backend().set_lock(request, &Locking { what, locks: true, session: Session::default() })
-    }
-
-    /// Ends locks of one kind on the datasets that a request selects. Returns how many were locked. Errors as those of
-    /// [`lock`](Self::lock), but for `NotFound`.
-    pub fn unlock(&self, request: &Request, what: LockKind) -> Result<u64> {
-        self.backend().set_lock(request, &Locking { what, locks: false, session: Session::default() })
-    }
-
-    /// The locks in force, by dataset.
-    pub fn locks(&self) -> Result<Vec<DatasetLock>> {
-        self.backend().locks()
     }
 
     /// Makes unreadable, in every file of the store, what requests select and nothing shows any more: removed, wiped and

@@ -47,6 +47,7 @@ mod graph_faults;
 mod graph_sharing;
 mod graph_slots;
 mod handles;
+mod hide;
 mod imports;
 mod ingest;
 mod ingest_heap;

@@ -344,7 +344,7 @@ impl Follower for GraphFollower {
         for commit in std::mem::take(&mut draft.applied.prepared) {
             self.take(&commit);
         }
-        Ok(Again::Entries(Vec::new()))
+        Ok(Again::Entries(Vec::new(), Vec::new()))
     }
 
     fn entries(&mut self, _: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {

@@ -187,7 +187,11 @@ fn applied_twice(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     follower.attend(&world.feed);
     assert!(follower.begin(Wait::Yes)?);
     assert!(follower.sound()?);
-    assert_eq!(follower.decide(&world.feed.decisions())?, Again::Entries(Vec::new()), "nothing is new");
+    assert_eq!(
+        follower.decide(&world.feed.decisions())?,
+        Again::Entries(Vec::new(), Vec::new()),
+        "nothing is new"
+    );
     for (writer, _) in dice.shuffled(world.heads().to_vec()) {
         if follower.wants_entries() {
             follower.entries(&mut world.feed.entries(writer, 0))?;

@@ -13,7 +13,7 @@ use fieldstone_format::store_record::{
 
 use super::commit::Committer;
 use crate::session::Session;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, StoreRange};
 
 /// The user who may do anything.
 const ROOT: u32 = 0;
@@ -41,17 +41,48 @@ impl Ranges<'_> {
             .with_hint(format!("ask {name}")))
     }
 
-    /// Hides for good, durably, what a snapshot shows of these selections; with an age, what is older than that time.
-    pub fn wipe(
+    /// Denied for others than root, the owner of the folder of logs, and whoever made a range; `shown` says what he did.
+    pub fn check_may_end(
         &self,
+        made: &StoreRange,
+        snapshot: &Snapshot,
+        shown: impl FnOnce(&str) -> String,
+        session: &Session,
+    ) -> Result<()> {
+        let access = self.committer.looks().access;
+        access.check_user(session)?;
+        let user = access.user(session);
+        if user == made.user || user == ROOT || snapshot.folder_owner == Some(user) {
+            return Ok(());
+        }
+        let by = access.env().identity.user_name(made.user);
+        let error = Code::DatasetOwned.error(format!("{}: it is not yours to end", shown(&by)));
+        Err(error.with_hint(format!("ask {by}")))
+    }
+
+    /// Hides, durably, what a snapshot shows of these selections, by a wipe or by a hide; with an age, what is older than that
+    /// time.
+    pub fn hide(
+        &self,
+        action: &RangeAction,
         selections: Vec<Selection>,
-        shown: &Snapshot,
-        age: Option<i64>,
+        (shown, age): (&Snapshot, Option<i64>),
         session: &Session,
     ) -> Result<()> {
         let version = shown.version().to_record();
-        let range = |selection| Range { action: RangeAction::Wipe, selection, version: version.clone(), age };
+        let range = |selection| Range { action: action.clone(), selection, version: version.clone(), age };
         self.put(selections.into_iter().map(range), session)
+    }
+
+    /// Ends hides durably: for each of these, the newest one of its selection.
+    pub fn end_hides(&self, hides: &[Arc<StoreRange>], session: &Session) -> Result<()> {
+        let range = |hide: &Arc<StoreRange>| Range {
+            action: RangeAction::End(Box::new(RangeAction::Hide)),
+            selection: hide.range.selection.clone(),
+            version: Vec::new(),
+            age: None,
+        };
+        self.put(hides.iter().map(range), session)
     }
 
     /// Sets locks on whole datasets, or ends them, durably: each dataset by its first level, with the bits of the lock.

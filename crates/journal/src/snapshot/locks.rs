@@ -14,8 +14,8 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::level_text;
 use fieldstone_format::store_record::{Range, RangeAction, Selection};
 
-use super::wipes::{Item, ROOT, items, level_values, selects};
-use super::{Snapshot, StoreRange};
+use super::Snapshot;
+use super::ranges::{Item, ROOT, StoreRange, items, level_values, selects};
 
 /// A lock that is in force for a dataset.
 #[derive(Debug, Clone)]

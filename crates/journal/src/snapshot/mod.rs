@@ -9,9 +9,11 @@ mod attempts;
 mod chain;
 mod forgotten;
 mod format;
+mod hides;
 mod holds;
 mod locks;
 mod owners;
+mod ranges;
 mod refresh;
 mod rules;
 mod snapshot_log;
@@ -37,15 +39,17 @@ use attempts::Attempts;
 use chain::Layers;
 pub use forgotten::may_be_below_a_floor;
 pub use format::{Pin, StoreFormat};
+pub use hides::unhidden;
 pub use holds::{StoreHold, newest_holds};
 pub use locks::{Lock, Locks};
 pub use owners::Owners;
+pub use ranges::{Selected, StoreRange};
 pub use refresh::{Flushed, Refresher};
 pub use rules::{StoreRule, newest_rules, rules_for};
 pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting};
 pub use taken::{TakenDecision, TakeoverContent};
 pub use user_state::{ALL_KINDS, Decided, UserState};
-pub use wipes::{KeyWipes, StoreRange, Wipe, Wiped, Wipes, is_older};
+pub use wipes::{KeyWipes, Wipe, Wiped, Wipes, is_older};
 
 use crate::entry_source::{EntryCommit, EntrySource, Moved};
 use crate::medium::Claims;
@@ -54,7 +58,7 @@ pub use crate::order::Order;
 use crate::takeover::Takeover;
 
 /// The state of the store that a read sees.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Logs with at least one commit that no takeover replaces, by writer id.
     pub logs: Vec<Arc<SnapshotLog>>,
@@ -72,7 +76,7 @@ pub struct Snapshot {
     pub format: StoreFormat,
     /// Losses that are given up.
     pub accepted: Arc<Accepted>,
-    /// Wipes that hide entries.
+    /// Wipes, and hides that have not ended.
     pub wipes: Arc<Wipes>,
     /// Locks on datasets, those that ended among them.
     pub locks: Arc<Locks>,
@@ -144,7 +148,8 @@ impl Snapshot {
         let attempts = Attempts::of(&logs, &taken);
         let ranges = logs.iter().flat_map(|log| &log.ranges).chain(&taken.ranges).cloned();
         let locks = Locks::of(ranges.clone(), before.map(|before| &before.locks));
-        let wipes = Wipes::of(ranges, taken.takeovers(), before.map(|before| &before.wipes));
+        let known = before.map(|before| &before.wipes);
+        let wipes = Wipes::of(ranges, taken.takeovers(), folder_owner, known);
         // A caller that knows these already sees that without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
         let extensions = known.cloned().unwrap_or_else(|| extensions.into());

@@ -18,7 +18,7 @@ use crate::entry_source::{EntryCursor, EntrySource};
 use crate::medium::Claims;
 
 /// Owners of datasets, as far as they matter.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Owners {
     /// All logs are of one user (or there is none).
     One(Option<u32>),

@@ -11,7 +11,7 @@ use fieldstone_format::store_record::{self, StoreRecord};
 use fieldstone_format::{Id, crc, schema_extension};
 
 use super::chain::Chain;
-use super::wipes::checked;
+use super::ranges::checked;
 use super::{Decided, StoreHold, StoreRange, StoreRule};
 use crate::block_cache::BlockCache;
 use crate::medium::{Medium, Tip};

@@ -16,8 +16,8 @@ use fieldstone_format::takeover::rows::{
 use fieldstone_format::version::Version;
 use fieldstone_format::{Id, acceptance, schema_extension, setting, store_record};
 
+use super::ranges::checked;
 use super::version_commits::VersionCommits;
-use super::wipes::checked;
 use super::{
     AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHold, StoreRange, StoreRule, StoreSetting,
 };

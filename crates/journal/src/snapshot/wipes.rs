@@ -1,4 +1,4 @@
-//! Wipes: ranges that hide what a version of the store showed (R26).
+//! Wipes: ranges that hide what a version of the store showed (R26), for good, or until they end ([`super::hides`]).
 //!
 //! A wipe names what it hides by its version alone, so that nothing that came later, or was under way, is concerned. It
 //! counts for entries of its own user, and for all if it is of root or of the owner of the folder of logs: an entry of
@@ -10,46 +10,24 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fieldstone_core::key::KeyValue;
+use fieldstone_core::Result;
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::sync::Mutex;
-use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::{decode_names, encode_value, skip_value};
 use fieldstone_format::log::kinds;
-use fieldstone_format::store_record::{Range, RangeAction, Selection};
+use fieldstone_format::store_record::{RangeAction, Selection};
 use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_format::takeover::rows::DatasetRow;
 use fieldstone_format::version::Version;
 
+use super::hides::{InForce, concerns_entries, in_force, is_end};
+use super::ranges::{Item, ROOT, StoreRange, absent, items, level_values, selects};
 use super::version_commits::VersionCommits;
 use super::{Decided, Order, Snapshot, UserState};
 use crate::entry_source::{EntryCommit, EntrySource};
 use crate::marks::Marks;
 use crate::medium::clock_stamp;
 use crate::takeover::{Takeover, Takeovers};
-
-/// The user who may do anything.
-pub(super) const ROOT: u32 = 0;
-/// Levels that the selection of a wipe may speak of.
-const LEVELS_WIPED: usize = 2;
-
-/// A range in a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreRange {
-    /// Stamp of its commit.
-    pub stamp: u64,
-    /// The log that it stands in.
-    pub log: Id,
-    /// Sequence of its commit.
-    pub sequence: u64,
-    /// When, nanoseconds since 1970, by its writer's clock.
-    pub time: i64,
-    /// The user whose log it is.
-    pub user: u32,
-    /// Its content.
-    pub range: Range,
-}
 
 /// The word of wipes on an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +39,6 @@ pub enum Wiped {
     /// It is hidden.
     Yes,
 }
-
-/// A keyword of a selection, and the encoded values that it may have, ascending.
-pub(super) type Item = (usize, Arc<str>, Vec<Box<[u8]>>);
 
 /// The state of a transaction as it is, and as a version has it.
 type NowAndThen = (Arc<UserState>, Arc<UserState>);
@@ -77,6 +52,8 @@ pub struct Wipe {
     items: Vec<Item>,
     /// Whether a later one hides all that it does, but for content of transactions.
     is_superseded: bool,
+    /// Users whose entries it hides no longer: they ended it.
+    ended_for: Vec<u32>,
     /// States of transactions: as they are, and as its version has them.
     states: Mutex<HashMap<(Id, u32), NowAndThen>>,
     /// Whether its version shows all of a takeover.
@@ -84,13 +61,18 @@ pub struct Wipe {
 }
 
 impl Wipe {
-    fn new(made: &Arc<StoreRange>, takeovers: &Takeovers) -> Result<Wipe> {
+    fn new(InForce { made, ended_for }: InForce, takeovers: &Takeovers) -> Result<Wipe> {
         let version = Version::from_record(&made.range.version)?;
         // Another takeover under a number says nothing of the one that the version means.
         let commits = VersionCommits::new(version, |name| !takeovers.contradict(name));
         let (states, taken) = Default::default();
         let items = items(&made.range.selection);
-        Ok(Wipe { made: made.clone(), commits, items, is_superseded: false, states, taken })
+        Ok(Wipe { made, commits, items, is_superseded: false, ended_for, states, taken })
+    }
+
+    /// Whether somebody may end it.
+    pub fn is_hide(&self) -> bool {
+        self.made.range.action == RangeAction::Hide
     }
 
     /// The first levels of keys that its selection speaks of: keys that share them are hidden alike.
@@ -191,49 +173,9 @@ impl Wipe {
 
     fn may_hide(&self, user: u32, folder_owner: Option<u32>) -> bool {
         let own = self.made.user;
-        own == user || own == ROOT || folder_owner.is_none_or(|owner| owner == own)
+        (own == user || own == ROOT || folder_owner.is_none_or(|owner| owner == own))
+            && !self.ended_for.contains(&user)
     }
-}
-
-/// Keywords of a level, each with its encoded value.
-pub(super) type LevelValues<'a> = Vec<(Arc<str>, &'a [u8])>;
-
-/// Whether items select keys with these keywords and values, level by level.
-pub(super) fn selects(items: &[Item], levels: &[LevelValues<'_>]) -> bool {
-    let absent = absent();
-    items.iter().all(|(level, keyword, values)| {
-        let found = levels.get(*level).and_then(|level| level.iter().find(|(name, _)| name == keyword));
-        let value = found.map_or(&absent[..], |(_, value)| value);
-        values.binary_search_by(|known| (**known).cmp(value)).is_ok()
-    })
-}
-
-/// The first levels of a key.
-pub(super) fn level_values(key: &[u8]) -> Result<Vec<LevelValues<'_>>> {
-    let (mut rest, mut levels) = (key, Vec::with_capacity(LEVELS_WIPED));
-    while levels.len() < LEVELS_WIPED && !rest.is_empty() {
-        let names = decode_names(&mut rest)?;
-        let mut level = Vec::with_capacity(names.len());
-        for name in names.iter() {
-            level.push((name.clone(), skip_value(&mut rest)?));
-        }
-        levels.push(level);
-    }
-    Ok(levels)
-}
-
-pub(super) fn items(selection: &Selection) -> Vec<Item> {
-    let encoded = |value: &KeyValue| {
-        let mut bytes = Vec::new();
-        encode_value(value, &mut bytes);
-        Box::from(bytes)
-    };
-    let item = |item: &fieldstone_format::store_record::SelectionItem| {
-        let mut values: Vec<Box<[u8]>> = item.values.iter().map(encoded).collect();
-        values.sort_unstable();
-        (usize::from(item.level), item.keyword.clone(), values)
-    };
-    selection.items.iter().map(item).collect()
 }
 
 /// Wipes with an item on the same keyword: by the values that the item lists.
@@ -254,8 +196,10 @@ pub struct Wipes {
     /// Those that select every key.
     of_everything: Vec<usize>,
     by_keyword: Vec<ByKeyword>,
+    /// The ranges that they come from, oldest first, those that ended and their ends among them.
     made: Vec<Arc<StoreRange>>,
     takeovers: Takeovers,
+    folder_owner: Option<u32>,
     /// Takeovers that are wiped as a whole, and others.
     gone: Mutex<HashMap<Id, bool>>,
 }
@@ -269,6 +213,11 @@ impl KeyWipes {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Those of them that hide for good.
+    pub fn final_ones(&self) -> KeyWipes {
+        KeyWipes(self.0.iter().filter(|wipe| !wipe.is_hide()).cloned().collect())
     }
 
     /// Those of them that a purge may go by.
@@ -308,37 +257,57 @@ impl Wipes {
     pub(super) fn of(
         ranges: impl Iterator<Item = Arc<StoreRange>>,
         takeovers: &Takeovers,
+        folder_owner: Option<u32>,
         before: Option<&Arc<Wipes>>,
     ) -> Arc<Wipes> {
-        let mut made: Vec<Arc<StoreRange>> = ranges.filter(|made| is_wipe(&made.range)).collect();
+        let mut made: Vec<Arc<StoreRange>> = ranges.filter(|made| concerns_entries(&made.range)).collect();
         made.sort_by_key(|made| (made.stamp, made.log, made.sequence));
         let is_same = |before: &&Arc<Wipes>| {
             before.made.len() == made.len()
                 && before.made.iter().zip(&made).all(|(a, b)| Arc::ptr_eq(a, b))
-                && (made.is_empty() || before.takeovers.is_same(takeovers))
+                && (made.is_empty()
+                    || before.takeovers.is_same(takeovers) && before.folder_owner == folder_owner)
         };
         if let Some(before) = before.filter(is_same) {
             return before.clone();
         }
-        let mut all: Vec<Wipe> = Vec::with_capacity(made.len());
-        let mut last: HashMap<(u32, Vec<Item>), usize> = HashMap::new();
+        Arc::new(Wipes::sorted(in_force(&made, folder_owner), made, (takeovers, folder_owner)))
+    }
+
+    /// The wipes of these ranges, oldest first, ready to be looked up.
+    fn sorted(
+        in_force: Vec<InForce>,
+        made: Vec<Arc<StoreRange>>,
+        (takeovers, folder_owner): (&Takeovers, Option<u32>),
+    ) -> Wipes {
+        let mut all: Vec<Wipe> = Vec::with_capacity(in_force.len());
+        let mut last: HashMap<(u32, bool, Vec<Item>), usize> = HashMap::new();
         // A version that cannot be understood was refused where the record was read.
-        for mut wipe in made.iter().rev().filter_map(|made| Wipe::new(made, takeovers).ok()) {
-            let of = (wipe.made.user, wipe.items.clone());
+        for mut wipe in in_force.into_iter().rev().filter_map(|made| Wipe::new(made, takeovers).ok()) {
+            let of = (wipe.made.user, wipe.is_hide(), wipe.items.clone());
             wipe.is_superseded = last.get(&of).is_some_and(|later| wipe.is_within(&all[*later], takeovers));
-            if wipe.made.range.age.is_none() {
+            if wipe.made.range.age.is_none() && wipe.ended_for.is_empty() {
                 last.entry(of).or_insert(all.len());
             }
             all.push(wipe);
         }
-        let mut wipes = Wipes {
-            all: all.into_iter().map(Arc::new).collect(),
-            made,
-            takeovers: takeovers.clone(),
-            ..Wipes::default()
-        };
+        let all = all.into_iter().map(Arc::new).collect();
+        let mut wipes = Wipes { all, made, takeovers: takeovers.clone(), folder_owner, ..Wipes::default() };
         wipes.sort_in();
-        Arc::new(wipes)
+        wipes
+    }
+
+    /// The hides in force, oldest first.
+    pub fn hides(&self) -> Vec<Arc<StoreRange>> {
+        let hides = self.all.iter().rev().filter(|wipe| wipe.is_hide());
+        hides.map(|wipe| wipe.made.clone()).collect()
+    }
+
+    /// The wipes without these hides, as they were if somebody ended them.
+    pub fn without(&self, hides: &[Arc<StoreRange>]) -> Arc<Wipes> {
+        let left = self.all.iter().rev().filter(|wipe| !hides.iter().any(|one| Arc::ptr_eq(one, &wipe.made)));
+        let left = left.map(|wipe| InForce { made: wipe.made.clone(), ended_for: wipe.ended_for.clone() });
+        Arc::new(Wipes::sorted(left.collect(), self.made.clone(), (&self.takeovers, self.folder_owner)))
     }
 
     /// Sorts the wipes by the values that they need.
@@ -371,8 +340,8 @@ impl Wipes {
         self.all.is_empty()
     }
 
-    /// The selections of those that a follower with these marks has not met.
-    pub fn beyond(&self, marks: &Marks, snapshot: &Snapshot) -> Vec<Selection> {
+    /// The selections of those that a follower with these marks has not met: of wipes and hides, and of ended hides.
+    pub fn beyond(&self, marks: &Marks, snapshot: &Snapshot) -> [Vec<Selection>; 2] {
         let is_known = |made: &StoreRange| {
             let known = || match snapshot.taken.log(made.log) {
                 Some((takeover, log)) => log.row.taken <= marks.number(takeover.owner()),
@@ -380,8 +349,11 @@ impl Wipes {
             };
             made.sequence <= marks.of(made.log) || (snapshot.log(made.log).is_none() && known())
         };
-        let new = self.made.iter().filter(|made| !is_known(made));
-        new.map(|made| made.range.selection.clone()).collect()
+        let mut beyond = [Vec::new(), Vec::new()];
+        for made in self.made.iter().filter(|made| !is_known(made)) {
+            beyond[usize::from(is_end(&made.range))].push(made.range.selection.clone());
+        }
+        beyond
     }
 
     /// The wipes that select a key, or keys that begin with this first level alone: those that select all of them.
@@ -452,26 +424,6 @@ impl Wipes {
             })
         })
     }
-}
-
-fn absent() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_value(&KeyValue::Absent, &mut bytes);
-    bytes
-}
-
-fn is_wipe(range: &Range) -> bool {
-    // One that speaks of deeper levels is not for this release.
-    range.action == RangeAction::Wipe
-        && range.selection.items.iter().all(|item| usize::from(item.level) < LEVELS_WIPED)
-}
-
-/// A range as readers take it; damage where its version cannot be understood.
-pub(super) fn checked(made: StoreRange) -> Result<Arc<StoreRange>> {
-    if matches!(made.range.action, RangeAction::Wipe | RangeAction::Hide) {
-        Version::from_record(&made.range.version).map_err(|e: Error| e.context("the version of a range"))?;
-    }
-    Ok(Arc::new(made))
 }
 
 /// Whether an entry is older than an age: the youngest of its times counts.

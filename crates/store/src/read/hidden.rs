@@ -249,7 +249,7 @@ impl HiddenEntries {
         if !self.selects(key)? {
             return Ok((Vec::new(), false));
         }
-        let wipes = self.snapshot.wipes.of_key(key)?;
+        let wipes = self.snapshot.wipes.of_key(key)?.final_ones();
         let mut parts = Vec::with_capacity(entries.len());
         for entry in entries {
             let mut part = Part::decode(&self.snapshot, entry.source, entry.place, &entry.value)?;
@@ -296,7 +296,8 @@ impl HiddenEntries {
 
     /// The parts under a key with what they are; `None` if the key is left alone: another user has a part in it.
     fn parts(&mut self, key: &[u8], entries: &[MetEntry]) -> Result<Option<Vec<(Part, Standing)>>> {
-        let wipes = self.snapshot.wipes.of_key(key)?;
+        // Hides do not count: what they hide may be shown again.
+        let wipes = self.snapshot.wipes.of_key(key)?.final_ones();
         let settled = self.settled(&wipes);
         let mut parts = Vec::with_capacity(entries.len());
         for entry in entries {

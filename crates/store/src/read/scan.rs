@@ -15,7 +15,7 @@ use fieldstone_journal::session::Limits;
 use super::matcher::{Match, Matcher};
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
-use crate::snapshot::{KeyWipes, Loss, Owners, Snapshot};
+use crate::snapshot::{KeyWipes, Loss, Owners, Snapshot, unhidden};
 
 /// A merge of all sources of entries. Memory: one block per segment, one per level of a takeover's table.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub struct Scan {
     done: Vec<u8>,
     wiped: WipedPrefix,
     heeded: Option<Heeded>,
+    /// Whether hides do not concern it.
+    unhidden: bool,
 }
 
 /// The locks that a walk heeds.
@@ -124,7 +126,13 @@ impl Scan {
             done: Vec::new(),
             wiped: WipedPrefix::default(),
             heeded: None,
+            unhidden: false,
         })
+    }
+
+    /// A walk that hides do not concern; wipes do.
+    pub fn unhidden(snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Scan> {
+        Ok(Scan { unhidden: true, ..Scan::new(unhidden(snapshot), selection, None)? })
     }
 
     /// The same walk, which heeds locks: a dataset where one forbids this is Denied, or passed.
@@ -210,6 +218,7 @@ impl Scan {
             self.files = None;
             return Ok(false);
         };
+        let snapshot = if self.unhidden { unhidden(&snapshot) } else { snapshot };
         (self.heap, self.damage) = cursors(&snapshot, |_| true)?;
         (self.snapshot, self.wiped) = (snapshot, WipedPrefix::default());
         let done = self.done.clone();

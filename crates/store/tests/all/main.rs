@@ -28,6 +28,7 @@ mod formats;
 mod gone;
 mod group;
 mod half_mounted;
+mod hide;
 mod kept;
 mod large;
 mod locks;

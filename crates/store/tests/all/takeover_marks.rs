@@ -35,7 +35,7 @@ impl Follower for Counting {
     }
 
     fn decide(&mut self, _states: &[TransactionState]) -> Result<Again> {
-        Ok(Again::Entries(Vec::new()))
+        Ok(Again::Entries(Vec::new(), Vec::new()))
     }
 
     fn entries(&mut self, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {

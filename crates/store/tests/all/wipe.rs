@@ -7,7 +7,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
-use fieldstone_format::store_record::{Selection, SelectionItem};
+use fieldstone_format::store_record::{RangeAction, Selection, SelectionItem};
 use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
@@ -286,7 +286,8 @@ fn r22_a_wiped_dataset_keeps_its_owner_and_others_hide_nothing_of_it() {
     let item =
         SelectionItem { level: 1, keyword: "variable".into(), values: vec![KeyValue::Text("t".into())] };
     let selections = vec![Selection { items: vec![item] }];
-    bob.journal().ranges().wipe(selections, &snapshot, None, &Session::default()).unwrap();
+    let ranges = bob.journal().ranges();
+    ranges.hide(&RangeAction::Wipe, selections, (&snapshot, None), &Session::default()).unwrap();
     for reader in [&alice, &bob, &open(&world, "admin")] {
         assert_eq!((steps(reader, "run=a"), steps(reader, "run=b")), (3, 0));
     }
