@@ -17,6 +17,7 @@ mod arrays;
 mod attributes;
 mod cell;
 mod checked;
+mod compare;
 mod conflicts;
 pub mod curve;
 mod decisions;
@@ -69,6 +70,7 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 pub use fieldstone_journal::follower::Wait;
 
 pub use arrays::{array_groups, histories, imports, meshes};
+pub use compare::compare;
 pub use conflicts::conflicts;
 pub use dump::dump;
 pub use fields::{FieldRow, HeldFields, HeldPlace, Standing};

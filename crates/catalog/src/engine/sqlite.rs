@@ -97,6 +97,13 @@ impl Sqlite {
         Sqlite::prepared(connection, None, PATIENCE)
     }
 
+    /// A database that is gone with this value, in memory as long as it is small, then in the folder of temporary files.
+    pub fn temporary() -> Result<Sqlite> {
+        super::fork::ready()?;
+        let connection = Connection::open("").map_err(|cause| error(None, "open", cause))?;
+        Sqlite::prepared(connection, None, PATIENCE)
+    }
+
     /// The path of the file; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()

@@ -1,7 +1,5 @@
 //! Calls about the logs or the engine as a whole.
 
-use std::collections::HashSet;
-
 use fieldstone_core::Result;
 use fieldstone_format::catalog::{declares, is_catalog};
 use fieldstone_format::log::SideRecord;
@@ -58,25 +56,22 @@ pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
     })
 }
 
-/// Compares the engine with a replay, both as lines of text in memory.
+/// Compares the engine with a replay, line by line.
 pub fn verify(reader: &EngineReader) -> Result<CatalogCheck> {
     reader.raise_apply_error()?;
-    let feed = reader.store.journal.looks().feed()?;
-    let mut replayed = Index::open(Box::new(Sqlite::memory()?), reader.store.journal.home().id)?;
+    let moment = reader.consistent_read(Visibility::Synced)?;
+    let feed = moment.seen.feed.clone();
+    let mut replayed = Index::open(Box::new(Sqlite::temporary()?), reader.store.journal.home().id)?;
     reader.follower.replay(&mut replayed, &feed)?;
     let mut check = CatalogCheck::default();
     check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
     let problems = feed.problems().into_iter().filter(|problem| problem.damage);
     check.damaged.extend(problems.map(|problem| format!("{}: {}", problem.file, problem.why)));
-    let expected = engine::dump(&mut replayed)?;
-    let found = reader.look(Visibility::Synced, &mut engine::dump)?;
-    check.lines = expected.lines().count() as u64;
-    let sides = [(&expected, &found, "missing from the engine"), (&found, &expected, "not in the logs")];
-    for (have, other, what) in sides {
-        let other: HashSet<&str> = other.lines().collect();
-        let missing = have.lines().filter(|line| !other.contains(line));
-        let room = NAMED - check.different.len().min(NAMED);
-        check.different.extend(missing.take(room).map(|line| format!("{what}: {line}")));
-    }
+    let compared =
+        reader.look_from(moment, Visibility::Synced, &mut |index| engine::compare(&mut replayed, index))?;
+    check.lines = compared.lines;
+    let missing = compared.first_alone.iter().map(|line| format!("missing from the engine: {line}"));
+    let unknown = compared.second_alone.iter().map(|line| format!("not in the logs: {line}"));
+    check.different.extend(missing.chain(unknown).take(NAMED));
     Ok(check)
 }
