@@ -323,6 +323,28 @@ def test_a_contradiction_names_both_values_and_nothing_is_archived(tmp_path):
     assert store.axes()["comment"] == ["mine"]
 
 
+def test_a_refusal_of_the_last_of_many_messages_takes_none_before_it(tmp_path):
+    many = b"".join([forecast(step=0)] * 300 + [forecast(step=6)] * 300)
+    locked = forecast(step=0, expver="0002")
+    with fst.open(tmp_path / "store", schema="mars") as store:
+        store.archive_grib(locked)
+        store.flush()
+        store.lock("expver=0002", "archive")
+        with pytest.raises(fst.Denied, match="0002"):
+            store.archive_grib(many + locked)
+        assert store.unflushed == 0
+        store.unlock("expver=0002", "archive")
+        assert store.archive_grib(many + locked) == 601
+        store.flush()
+    with fst.open(tmp_path / "store", if_exists="error") as store:
+        new = [forecast(step=18 + n) for n in range(520)]
+        for refused in (new[0], forecast(step=6)):  # of an earlier batch, and in the store
+            with pytest.raises(fst.Conflict):
+                store.archive_grib(b"".join([*new, refused]))
+            assert store.unflushed == 0
+        assert store.archive_grib(b"".join(new)) == 520
+
+
 def test_damage_is_refused_by_offset_in_the_last_of_many_messages(tmp_path):
     good = [forecast(step=step, level=level) for step in range(30) for level in range(100, 1000, 25)]
     broken = good[7][:-4] + b"oops"

@@ -435,6 +435,9 @@ impl FieldAccess for LocalStore {
                 those.note(&key, piece, false, session);
             }
         }
+        if options.dry_run {
+            return Ok(());
+        }
         let (compression, chunks) = (self.compression(options), options.chunks.as_deref());
         for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
             let mut prepared =

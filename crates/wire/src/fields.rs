@@ -262,7 +262,7 @@ wire_struct! {
     Outline { dtype, shape, fill, chunks }
     StoredArray { path, offset, dtype, shape, block, sums, holes }
     BlockPlace { part, file, offset, stored, raw, crc }
-    ArchiveOptions { session, compression, chunks, share, if_exists, verbatim, missing, origin }
+    ArchiveOptions { session, compression, chunks, share, if_exists, verbatim, missing, dry_run, origin }
     EntryOrigin { store, writer, sequence, stamp, time, owner, attempt }
     OriginAttempt { name, began, writer }
     FieldPart { origin, region }

@@ -36,6 +36,8 @@ pub struct ArchiveOptions {
     /// Elements, one behind the other in the array's type and byte order, that stand for nothing: the least and greatest
     /// values in the index leave them out and count them as missing.
     pub missing: Vec<u8>,
+    /// Checks alone, by [`FieldAccess::archive_many`]: keys, owners, locks, and what `if_exists` says; values do not matter.
+    pub dry_run: bool,
     /// The commit of another store that the value was moved from: the value keeps its time, its place in the order and its
     /// attempt. Denied in a store whose format has no place for it.
     pub origin: Option<EntryOrigin>,

@@ -25,6 +25,8 @@
 pub mod batch;
 pub mod keys;
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use fieldstone_core::schema::{KeywordType, Schema};
@@ -71,7 +73,8 @@ pub struct GribOptions {
 ///
 /// Like `archive` it does not flush, and a key archived again is a new version. Nothing is archived if a message is
 /// damaged (Corrupt), contradicts `options.key`, or does not fit the store's schema (Invalid): the error gives the byte
-/// offset of the message.
+/// offset of the message. Nor is anything if a message belongs to a dataset of another user, or to a locked one (Denied), or
+/// if its key exists where that is an error (Conflict).
 pub fn archive_grib(
     store: &dyn FieldStore,
     source: GribSource<'_>,
@@ -118,10 +121,11 @@ impl Archiving<'_> {
             return self.take(first);
         }
         // With more than one batch, check all before archiving the first.
-        self.check(&first)?;
+        let mut seen = HashSet::new();
+        self.check(&first, &mut seen)?;
         drop(first);
         while let Some(parts) = batches.next(&mut reader)? {
-            self.check(&parts)?;
+            self.check(&parts, &mut seen)?;
         }
         let (mut batches, mut taken) = (Batches::new(source), 0);
         while let Some(parts) = batches.next(&mut reader)? {
@@ -130,13 +134,22 @@ impl Archiving<'_> {
         Ok(taken)
     }
 
-    fn check(&self, parts: &[Part<'_>]) -> Result<()> {
-        let schema = self.store.schema();
-        for part in parts {
-            let key = self.key(&schema, part)?;
-            schema.resolve(&borrowed(&key)).map_err(|e| at(part, explain(&schema, e)))?;
+    /// Refuses what the store will not take; `seen` has hashes of all keys before.
+    fn check(&self, parts: &[Part<'_>], seen: &mut HashSet<u64>) -> Result<()> {
+        let (schema, options) =
+            (self.store.schema(), ArchiveOptions { dry_run: true, ..self.archive.clone() });
+        let keys: Vec<Texts> = parts.iter().map(|part| self.key(&schema, part)).collect::<Result<_>>()?;
+        let pairs: Vec<Vec<(&str, &str)>> = keys.iter().map(borrowed).collect();
+        let mut items: Vec<(&Pairs<'_>, Value<'_>)> = Vec::with_capacity(pairs.len());
+        for (part, pairs) in parts.iter().zip(&pairs) {
+            let key = schema.resolve(pairs).map_err(|e| at(part, explain(&schema, e)))?;
+            let mut hasher = DefaultHasher::new();
+            key.to_string().hash(&mut hasher);
+            // A key that an earlier batch has is one that exists by then.
+            let times = if seen.insert(hasher.finish()) { 1 } else { 2 };
+            items.extend([(&pairs[..], Value::Bytes(&[])); 2].into_iter().take(times));
         }
-        Ok(())
+        self.store.archive_many(&items, &options)
     }
 
     fn take(&self, parts: Vec<Part<'_>>) -> Result<u64> {
