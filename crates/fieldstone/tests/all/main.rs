@@ -67,6 +67,7 @@ mod sessions;
 mod shared;
 mod strace;
 mod transfer;
+mod transfer_arrays;
 mod transfer_catalog;
 mod transfer_crossing;
 mod transfer_time;
