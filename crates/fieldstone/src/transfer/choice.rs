@@ -8,9 +8,10 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::encode_key;
 use fieldstone_store::Field;
-use fieldstone_store::api::FieldAccess;
+use fieldstone_store::api::{FieldAccess, RetrieveOptions};
 
 use super::chosen::Chosen;
+use super::fields::digest;
 use super::{TransferOptions, What};
 use crate::Session;
 use crate::Store;
@@ -85,4 +86,24 @@ pub fn fields_under(store: &Store, what: &What) -> Result<(Vec<Request>, IsWante
     let schema = store.schema();
     let hits = under.or(chosen.hits().is_some().then_some(chosen));
     Ok((requests, Box::new(move |key| hits.as_ref().is_none_or(|hits| hits.is_under(&schema, key)))))
+}
+
+/// The number of fields that a transfer would take, and their bytes.
+pub fn found(from: &Store, what: &What, options: &TransferOptions<'_>) -> Result<(u64, u64)> {
+    let Choice { chosen, requests, under } = choose(from, what, false, options.before.is_some())?;
+    let is_wanted = wanted(from, under.as_ref().or(chosen.hits().is_some().then_some(&chosen)), options);
+    let lenient = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
+    let (mut known, mut count, mut nbytes) = (std::collections::HashSet::new(), 0, 0u64);
+    for request in &requests {
+        for field in from.backend().retrieve(request, &lenient)?.iter() {
+            let field = field?;
+            let key = field.key()?;
+            if is_wanted(&key, &field) && known.insert(digest(&key)) {
+                count += 1;
+                // One whose pieces disagree has no size: it stays.
+                nbytes = nbytes.saturating_add(field.nbytes().unwrap_or(0));
+            }
+        }
+    }
+    Ok((count, nbytes))
 }

@@ -82,7 +82,7 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_store::api::{Admin, FieldAccess, FieldStore, Transactions};
 
-pub(crate) use choice::fields_under;
+pub(crate) use choice::{fields_under, found};
 pub use left::LeftBehind;
 pub(crate) use written::Written;
 pub use written::written;

@@ -63,6 +63,7 @@ mod own_files;
 mod processes;
 mod remote;
 mod retain;
+mod retain_moves;
 mod sessions;
 mod shared;
 mod strace;
