@@ -117,6 +117,7 @@ def _retain(
     request: _Request,
     older_than: float | None,
     versions: int | None,
+    place: tuple[str | None, str | None],
     how: tuple[bool, bool],
 ) -> RetentionRule: ...
 def _rules(store: _Store) -> tuple[RetentionRule, ...]: ...

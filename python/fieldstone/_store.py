@@ -436,6 +436,8 @@ class Store(_Store):
         versions: int | None = None,
         drop: bool = False,
         all: bool = False,
+        query: str | None = None,
+        to: str | os.PathLike[str] | Store | None = None,
     ) -> RetentionRule:
         """Keeps a rule of retention in the store, for the whole datasets or indexes that the request selects
         now and later. Returns it as a RetentionRule.
@@ -445,14 +447,19 @@ class Store(_Store):
         is the name of its rule: another one replaces it, ``drop=True`` ends it. Nothing goes until `maintain`
         applies the rule.
 
+        `to`, another store or its URL, moves fields there in place of wiping them, with everything on them;
+        the request may then name single fields, or `query` is a text for `find`: the fields under its hits
+        move. The other store must exist when `maintain` runs.
+
         A rule counts for the data of whoever made it; those of root and of the owner of the store's folder of
         logs count for all data. A request that names no values means the whole store, and needs ``all=True``.
 
-        Raises Invalid for a keyword below the second level of keys, without an age and versions, and for
-        ``versions=0``; Denied for datasets of other users, for a store opened for reading, and for a store of
-        format 1; NotFound if the rule to drop does not exist.
+        Raises Invalid for a keyword below the second level of keys, without an age and versions, for
+        ``versions=0``, and for a `query` without `to`; Denied for datasets of other users, for a store opened
+        for reading, and for a store of format 1; NotFound if the rule to drop does not exist.
         """
-        return _retain(self, request, age(older_than), versions, (drop, all))
+        there = to.url if isinstance(to, Store) else None if to is None else os.fspath(to)
+        return _retain(self, request, age(older_than), versions, (query, there), (drop, all))
 
     def rules(self) -> Rules:
         """The rules of retention that are in force, by owner and request: a tuple of RetentionRule."""
@@ -466,9 +473,10 @@ class Store(_Store):
         dry_run: bool = False,
         progress: Literal["auto"] | bool | Callable[[str, str, int, int], object] | None = None,
     ) -> MaintainReport:
-        """Looks after this user's data: removes files that nothing names any more, wipes fields that rules of
-        retention call too old, purges versions that rules let go, and merges ended logs. Returns a
-        MaintainReport, whose steps say what each gained, or why it was left: only what pays is done.
+        """Looks after this user's data: moves fields as rules of retention say, removes files that nothing
+        names any more, wipes fields that rules call too old, purges versions that rules let go, and merges
+        ended logs. Returns a MaintainReport, whose steps say what each gained, or why it was left: only what
+        pays is done.
 
         Other processes may read and write meanwhile, and a call that ends early leaves the rest to the next
         one. The room of fields that a rule wipes comes back by a later call, a `grace` after (seconds, or a

@@ -230,21 +230,24 @@ class WipeReport(_Report):
 
 @dataclass(frozen=True)
 class RetentionRule(_Report):
-    """A rule of retention: the request whose fields it is about ("" means everything), the age from which on
-    they are wiped, the number of versions of each that stay, the user who made it, and when."""
+    """A rule of retention: the request whose fields it is about ("" means everything), or the query under
+    whose hits they are; the store to which they move (None: they are wiped), from which age on, the number of
+    versions of each that stay, the user who made it, and when."""
 
     request: str
     older_than: timedelta | None
     versions: int | None
     owner: str
     since: datetime
+    query: str | None = None
+    to: str | None = None
 
 
 @dataclass(frozen=True)
 class MaintainStep(_Report):
-    """A step of ``store.maintain``: ``action`` is "sweep" (removes files that nothing names), "wipe" (of the
-    rule with this ``request``), "purge" or "compact". If it was left, ``done`` is False, ``why`` says why,
-    and the counts are estimates.
+    """A step of ``store.maintain``: ``action`` is "move" or "wipe" (by the rule with this ``request``, or
+    query), "sweep" (removes files that nothing names), "purge" or "compact". If it was left, ``done`` is
+    False, ``why`` says why, and the counts are estimates.
 
     ``fields`` and ``versions`` go, and ``nbytes`` come back: at once or after a grace; after a wipe by a
     later purge. ``files`` are not needed any more, ``rewritten`` bytes were written again, in ``seconds``.

@@ -159,6 +159,8 @@ pub fn wiped(py: Python<'_>, report: WipeReport) -> PyResult<Bound<'_, PyAny>> {
 pub fn rule(py: Python<'_>, rule: RetentionRule) -> PyResult<Bound<'_, PyAny>> {
     report!(py, "RetentionRule", {
         request: rule.request,
+        query: rule.query,
+        to: rule.to,
         older_than: rule.older_than.map(Duration::from_nanos),
         versions: rule.versions,
         owner: rule.owner,

@@ -12,7 +12,8 @@ use crate::reports;
 use crate::request::single_request;
 use crate::store::Store;
 
-/// Makes or ends a rule; `older_than` is in seconds. `how`: whether the rule ends, and whether all may be meant.
+/// Makes or ends a rule; `older_than` is in seconds. then the query and the
+/// target of a move. `how`: whether the rule ends, and whether all may be meant.
 #[pyfunction]
 #[pyo3(name = "_retain")]
 pub fn retain<'py>(
@@ -21,6 +22,7 @@ pub fn retain<'py>(
     request: Option<&Bound<'py, PyAny>>,
     older_than: Option<f64>,
     versions: Option<u64>,
+    (query, to): (Option<String>, Option<String>),
     how: (bool, bool),
 ) -> PyResult<Bound<'py, PyAny>> {
     let ((drop, all), handle) = (how, store.get().handle()?);
@@ -30,7 +32,7 @@ pub fn retain<'py>(
             .map_err(|_| invalid(format!("older_than={age}"), "give 0 seconds or more"))
     });
     let older_than = older_than.transpose()?;
-    let options = RetainOptions { older_than, versions, drop, all };
+    let options = RetainOptions { query, to, older_than, versions, drop, all };
     let rule = py.waiting(|| handle.retain(&request, &options)).or_raise()?;
     reports::rule(py, rule)
 }

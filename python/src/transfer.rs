@@ -70,7 +70,14 @@ pub fn transfer<'py>(
                 Error::internal("interrupted")
             })
         };
-        let options = TransferOptions { strict, fields_only, before, versions, progress: Some(&tell) };
+        let options = TransferOptions {
+            strict,
+            fields_only,
+            before,
+            versions,
+            progress: Some(&tell),
+            ..TransferOptions::default()
+        };
         let outcome = match moving {
             true => move_to(&from, what.clone(), &to, &options),
             false => copy(&from, what.clone(), &to, &options),

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import fieldstone as fst
+import numpy as np
 import pytest
 
 KEY = {"run": "a", "variable": "t", "step": 0}
@@ -134,3 +135,55 @@ def test_a_memory_store_obeys_ages(tmp_path: Path) -> None:
     time.sleep(0.01)
     report = store.maintain()
     assert report.ok and report.steps[1].done and list(store.list()) == []
+
+
+def test_a_rule_moves_the_fields_under_the_hits_of_a_query(tmp_path: Path) -> None:
+    hot, cold = fst.open(tmp_path / "hot"), fst.open(tmp_path / "cold")
+    cold.create_run("b")
+    cold.flush()
+    run = hot.create_run("a")
+    for step in range(3):
+        run.write("t", step, np.full(4, float(step)))
+        run.annotate("maximum", float(step), variable="t", step=step)
+    hot.flush()
+    rule = hot.retain(query="tag=maximum and value>0.5", to=cold)
+    assert (rule.request, rule.query, rule.to) == ("", "tag=maximum and value>0.5", str(tmp_path / "cold"))
+    assert (rule.older_than, hot.rules()) == (None, (rule,))
+    [step] = [step for step in hot.maintain(dry_run=True).steps if step.action == "move"]
+    assert (step.request, step.done, step.fields, step.why) == (rule.query, False, 2, "a dry run")
+    report = hot.maintain()
+    assert report.ok
+    assert (report.steps[0].action, report.steps[0].done, report.steps[0].fields) == ("move", True, 2)
+    assert len(list(hot.list())) == 1
+    assert cold.run("a").read("t", 2).max() == 2
+    assert [hit.value for hit in cold.attributes(tag="maximum")] == [1.0, 2.0]
+    for how in [{"query": "tag=x"}, {"query": "tag=", "to": cold}, {"to": "memory:", "request": "run=a"}]:
+        with pytest.raises(fst.Invalid):
+            hot.retain(**how)
+    hot.retain(query="tag=maximum and value>0.5", drop=True)
+    hot.retain("run=a,step=0", to=tmp_path / "nowhere")
+    [step] = [step for step in hot.maintain().steps if step.action == "move"]
+    assert not step.done
+    assert "no store at" in step.why
+    assert step.code is None
+
+
+def test_arrays_of_jobs_move_with_their_groups(tmp_path: Path) -> None:
+    hot, cold = fst.open(tmp_path / "hot"), fst.open(tmp_path / "cold")
+    with hot.arrays("sim") as job:
+        group = job.group("flow", {"p": "f8", "q": "f8"}, shape=(4, 3), level=3)
+        for step in range(2):
+            group.write("p", step, np.full((4, 3), float(step)))
+            group.write("q", step, np.full((4, 3), -float(step)))
+            job.flush()
+    report = fst.move(hot, "run=sim", to=cold)
+    assert (report.removed, report.left) == (4, ())
+    assert list((tmp_path / "cold" / "arrays" / "sim").glob("*/g0/*.nc"))
+    with cold.arrays("sim") as job:
+        group = job.group("flow")
+        assert group.last_step() == 1
+        assert group.read("q", 1).min() == -1
+        group.write("p", 2, np.zeros((4, 3)))
+        group.write("q", 2, np.zeros((4, 3)))
+        job.flush()
+        assert group.last_step() == 2

@@ -60,6 +60,7 @@ impl Transfer {
             before: self.older_than,
             versions: self.versions,
             progress: Some(&progress),
+            ..TransferOptions::default()
         };
         let report = how(from, what, &to, &options)?;
         drop(bar);

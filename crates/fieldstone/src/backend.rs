@@ -153,7 +153,11 @@ pub trait BackendAdmin {
     /// See [`Store::rules`](crate::Store::rules).
     fn rules(&self) -> Result<Vec<RetentionRule>>;
 
-    /// See [`Store::maintain`](crate::Store::maintain).
+    /// The rules that move fields and count for the data of a session's user. `Denied` if this handle may not maintain the
+    /// store.
+    fn moving_rules(&self, session: &Session) -> Result<Vec<RetentionRule>>;
+
+    /// See [`Store::maintain`](crate::Store::maintain); fields have been moved before.
     fn maintain(
         &self,
         what: &Maintaining,

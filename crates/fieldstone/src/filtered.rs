@@ -188,6 +188,10 @@ impl BackendAdmin for FilterStore<dyn Backend> {
         self.beneath().rules()
     }
 
+    fn moving_rules(&self, _session: &Session) -> Result<Vec<RetentionRule>> {
+        Err(self.refused("maintenance"))
+    }
+
     fn maintain(
         &self,
         _what: &Maintaining,

@@ -38,6 +38,9 @@ use crate::field::{Field, Fields};
 use crate::read;
 use crate::report;
 
+/// Bytes of an opaque field above which memory does not hold all of it.
+const STREAMED: u64 = 16 << 20;
+
 /// How a [`LocalStore`] is opened.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOptions {
@@ -612,6 +615,24 @@ impl FieldAccess for LocalStore {
 
     fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
         self.journal.datasets().claim(level, session)
+    }
+}
+
+impl FieldStreams for LocalStore {
+    fn archive_stream(
+        &self,
+        key: &Pairs<'_>,
+        stream: ByteStream<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        if stream.nbytes <= STREAMED || options.share {
+            return self.archive(key, Value::Bytes(&stream.bytes()?), options);
+        }
+        self.journal.access().check_writable()?;
+        let key = self.journal.schema().make(|schema| schema.resolve(key))?;
+        self.check_dataset(&key, &options.session)?;
+        let streamed = encode::streamed(stream, self.compression(options)).map_err(|e| e.context(&key))?;
+        self.take(streamed.encoded(&key)?, false, options)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Maintenance: what rules of retention ask for, and what pays (takeovers.md, 6.3).
 //!
-//! Steps, in this order, so that room comes back before any is taken: files go whose grace is over (and logs end whose processes
+//! Fields that rules move to another store are moved before, by the facade. Steps, in this order, so that room comes back before any is taken: files go whose grace is over (and logs end whose processes
 //! are gone, so that later steps may take them); fields that rules call too
 //! old are wiped; versions that rules let go are purged; ended logs become one file. Invariants:
 //! * a step that fails is named and left, and the others are made; only the caller's own end ends all;
 //! * nothing goes but by a rule, and by no rule in a dataset of another user;
 //! * each step is as good as a call of its own: whoever dies between two of them leaves a store that the next call maintains.
+
+use std::sync::Arc;
 
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind, Result};
@@ -16,7 +18,7 @@ use fieldstone_journal::journal::{PurgeOptions, PurgeProgress};
 
 use crate::api::{MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining};
 use crate::read::{HiddenEntries, Limit, Matcher};
-use crate::retain::is_known;
+use crate::retain::{is_known, moves};
 use crate::snapshot::{StoreRule, rules_for};
 use crate::wipe::{Foreign, Vanishing, vanish};
 
@@ -55,7 +57,8 @@ pub fn maintain(
     let (report, most) = (MaintainReport::default(), what.max_bytes);
     let mut work = Maintainer { journal, what, each, is_stopped: false, report, most };
     work.step(MaintainAction::Sweep, "", Maintainer::sweep)?;
-    for rule in rules.iter().filter(|rule| rule.rule.older.is_some() || !is_known(rule)) {
+    let wipes = |rule: &&Arc<StoreRule>| !moves(rule) && (rule.rule.older.is_some() || !is_known(rule));
+    for rule in rules.iter().filter(wipes) {
         work.step(MaintainAction::Wipe, &rule.rule.text, |work, step| work.wipe(rule, step))?;
     }
     work.step(MaintainAction::Purge, "", |work, step| work.purge(&rules, step))?;
@@ -146,11 +149,12 @@ impl Maintainer<'_> {
     }
 
     /// Drops what rules let go, if that pays.
-    fn purge(&mut self, rules: &[std::sync::Arc<StoreRule>], step: &mut MaintainStep) -> Result<()> {
+    fn purge(&mut self, rules: &[Arc<StoreRule>], step: &mut MaintainStep) -> Result<()> {
         let journal = self.journal;
         let (user, now) = (journal.access().user(&self.what.session), journal.env().clock.now());
         let mut limits = Vec::new();
-        for rule in rules.iter().filter(|rule| is_known(rule)) {
+        // Which fields were under a query's hits is not known any more.
+        for rule in rules.iter().filter(|rule| is_known(rule) && !rule.rule.query) {
             let request = Request::parse(&rule.rule.text)?;
             let selection = journal.schema().make(|schema| schema.select_at(&request, now))?;
             let versions = rule.rule.versions.map_or(u64::MAX, |versions| versions.max(1));

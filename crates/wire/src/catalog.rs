@@ -73,7 +73,7 @@ wire_enum! {
     BasicPattern { 0 Regular, 1 Irregular }
     ImportFormat { 0 Raw, 1 NetCdf }
     HistoryContent { 0 Edges, 1 Parts { vector, ranks } }
-    Declared { 0 Run, 1 Step(number), 2 Variable(name) }
+    Declared { 0 Run, 1 Step(number), 2 Variable(name), 3 Group(name), 4 Import(name) }
     Deletion { 0 Runs(query), 1 Steps(query), 2 Variables(query), 3 Tags(query), 4 Attributes(query) }
     NameTest { 0 Is(name), 1 Glob(pattern), 2 Typed(text), 3 Any(tests) }
     Scope { 0 Run, 1 Step, 2 Variable }

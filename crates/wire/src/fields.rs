@@ -249,7 +249,7 @@ pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Resu
 
 wire_enum! {
     ArchivedValue { 0 Bytes(data), 1 Array(data, dtype, shape), 2 Piece(data, dtype, places) }
-    MaintainAction { 0 Sweep, 1 Wipe, 2 Purge, 3 Compact }
+    MaintainAction { 0 Sweep, 1 Wipe, 2 Purge, 3 Compact, 4 Move }
     StatsBy { 0 Owner, 1 Dataset, 2 Writer, 3 Keyword(name) }
     PlaceFile { 0 Own(writer, file), 1 Grown(path), 2 Outside(path), 3 Takeover(path) }
 }
@@ -309,8 +309,8 @@ wire_struct! {
     Hiding { hides, session }
     HiddenFields { request, by, since }
     WipeReport { fields, nbytes, foreign, done }
-    Retaining { older_than, versions, drop, all, session }
-    RetentionRule { request, older_than, versions, owner, since }
+    Retaining { query, to, older_than, versions, drop, all, session }
+    RetentionRule { request, query, to, older_than, versions, owner, since }
     Maintaining { grace, max_bytes, dry_run, session }
     MaintainProgress { step, action, request, done, nbytes }
     MaintainStep {

@@ -182,13 +182,16 @@ fn a_lock_and_how_it_is_set() {
 fn rules_of_retention_and_maintenance() {
     let session = Session::new(SessionId::of(7)).of_user(1001);
     for (older_than, versions) in [(None, Some(u64::MAX)), (Some(1), None)] {
-        crosses(&Retaining { older_than, versions, drop: true, all: false, session: session.clone() });
+        let (query, to) = (older_than.map(|_| "max > 3".to_owned()), versions.map(|_| "/cold".to_owned()));
+        let (drop, all, session) = (true, false, session.clone());
+        let (of, at) = (query.clone(), to.clone());
+        crosses(&Retaining { query, to, older_than, versions, drop, all, session });
         let (request, owner) = ("run=a".into(), "anna".into());
-        crosses(&RetentionRule { request, older_than, versions, owner, since: i64::MIN });
+        crosses(&RetentionRule { request, query: of, to: at, older_than, versions, owner, since: i64::MIN });
     }
     crosses(&Maintaining { grace: 0, max_bytes: Some(1 << 40), dry_run: true, session });
-    use MaintainAction::{Compact, Purge, Sweep, Wipe};
-    for action in [Sweep, Wipe, Purge, Compact] {
+    use MaintainAction::{Compact, Move, Purge, Sweep, Wipe};
+    for action in [Sweep, Move, Wipe, Purge, Compact] {
         crosses(&MaintainProgress { step: 2, action, request: "run=a".into(), done: 3, nbytes: 1 << 50 });
         let (why, code) = (Some("no room".to_owned()), Some(Code::DiskFull));
         let step =

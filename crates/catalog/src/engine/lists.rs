@@ -7,12 +7,12 @@ use fieldstone_core::Result;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
 use super::ground::{flushed, id};
-use super::kinds::{MOVED, RUN, STATE, STEP, TAG, VARIABLE};
+use super::kinds::{GROUP, IMPORT, MOVED, RUN, STATE, STEP, TAG, VARIABLE};
 use super::order::UNKNOWN;
 use super::owners::stored_first;
 use super::{Cell, Database, Flow, TagId};
 
-/// The object of a declaration: the run itself, a step, or a variable.
+/// The object of a declaration: the run itself, a step, a variable, a group of arrays, or an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared {
     /// The run, its state, or the place of its data.
@@ -21,12 +21,16 @@ pub enum Declared {
     Step(i64),
     /// A variable.
     Variable(VariableName),
+    /// A group of arrays.
+    Group(String),
+    /// An import.
+    Import(String),
 }
 
 /// The place of a declaration in the logs, and its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclarationRow {
-    /// The declared run, step or variable.
+    /// The object that it declares.
     pub of: Declared,
     /// The place where it was written.
     pub id: AttributeId,
@@ -34,16 +38,16 @@ pub struct DeclarationRow {
     pub user: u32,
 }
 
-/// The places of all existing declarations of a run, its steps and its variables. Needs a read in progress.
+/// The places of all existing declarations of a run, its steps, variables, groups and imports. Needs a read in progress.
 pub fn declarations(db: &mut dyn Database, run: &RunName) -> Result<Vec<DeclarationRow>> {
     let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
     let sql = "SELECT run FROM run WHERE name = $1 AND project = $2";
     let Some(run) = db.int(sql, &cells)? else { return Ok(Vec::new()) };
     let mut rows = Vec::new();
-    for kind in [RUN, MOVED, STATE, STEP, VARIABLE] {
-        let sql = "SELECT l.writer, d.sequence, d.record, d.place, l.uid, d.item, v.name, v.version \
+    for kind in [RUN, MOVED, STATE, STEP, VARIABLE, GROUP, IMPORT] {
+        let sql = "SELECT l.writer, d.sequence, d.record, d.place, l.uid, d.item, v.name, v.version, a.name \
                    FROM decl d JOIN log l ON l.log = d.log LEFT JOIN variable_name v ON v.variable = d.item \
-                   WHERE d.kind = $1 AND d.run = $2";
+                   LEFT JOIN array_item a ON a.item = d.item WHERE d.kind = $1 AND d.run = $2";
         db.query(sql, &[kind, run].map(Cell::Int), &mut |row| {
             let id = AttributeId {
                 writer: flushed(id(row[0].bytes()?)?),
@@ -57,6 +61,8 @@ pub fn declarations(db: &mut dyn Database, run: &RunName) -> Result<Vec<Declarat
                     name: row[6].text()?.to_owned(),
                     version: row[7].int()?,
                 }),
+                GROUP => Declared::Group(row[8].text()?.to_owned()),
+                IMPORT => Declared::Import(row[8].text()?.to_owned()),
                 _ => Declared::Run,
             };
             rows.push(DeclarationRow { of, id, user: u32::try_from(row[4].int()?).unwrap_or(u32::MAX) });

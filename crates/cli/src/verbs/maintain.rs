@@ -17,14 +17,14 @@ Examples:
   fieldstone maintain store
   fieldstone maintain store --max-bytes 20G --quiet
 
-Looks after your data in the store: removes files that nothing names any more, wipes fields that rules call too old
+Looks after your data in the store: moves fields as rules say, removes files that nothing names any more, wipes fields that rules call too old
 (`fieldstone retain`), purges versions that rules let go, and merges ended logs. It does only what pays, and says why
 it left a step. Readers and writers may go on meanwhile; if it is killed, the next call goes on. Call it daily, such as
 by cron: what a rule wipes today gives its room back by the next call, and files go --grace after that.
 
 Without a rule nothing goes but files that nothing names. Give --grace 0 only if no other process has the store open.
 
-With --json: steps, each with action (sweep, wipe, purge, compact), request of its rule, done, fields, versions, nbytes
+With --json: steps, each with action (move, sweep, wipe, purge, compact), request of its rule, done, fields, versions, nbytes
 (what it gives back), files, rewritten (bytes), seconds, why, code; waiting, the number of files that go later; more.";
 
 /// Apply the rules of retention, and give room back where that pays
@@ -85,7 +85,7 @@ fn line(step: &MaintainStep) -> String {
     let what = match step.action {
         _ if !step.done && !is_dry => "left".to_owned(),
         MaintainAction::Sweep => count(step.files, "file"),
-        MaintainAction::Wipe => format!("{fields}, {}", size(step.nbytes)),
+        MaintainAction::Move | MaintainAction::Wipe => format!("{fields}, {}", size(step.nbytes)),
         MaintainAction::Purge => {
             format!("{versions}, {} in {}", size(step.nbytes), count(step.files, "file"))
         }

@@ -16,6 +16,7 @@ use fieldstone_format::log::SideRecord;
 use super::inner::JobOptions;
 use super::inner::{JobInner, JobState, OpenGroup};
 use super::level;
+use super::marked;
 use super::meshes::on_mesh;
 use super::spec::{self, GroupOptions, LevelChoice};
 
@@ -54,15 +55,7 @@ impl JobInner {
                 false => self.add_sets(state, known, further).map(|()| known),
             };
         }
-        // Rank 0 reads the catalog's group and sends it to the others.
-        let found = match self.team.rank() {
-            0 => self.declared(name).map(|record| {
-                record.map_or_else(Vec::new, |record| encode(&self.run, vec![record]).bytes.to_vec())
-            }),
-            _ => Ok(Vec::new()),
-        };
-        let found = self.team.broadcast("group", 0, found)?;
-        let found = if found.is_empty() { None } else { Some(decode(&self.run, found)?) };
+        let (found, marked) = self.found(name, options)?;
         let (record, mut why) = self.record_of(state, name, (options, found))?;
         let declared = match (self.team.rank(), options) {
             (0, Some(_)) => self.declare_variables(&record),
@@ -74,7 +67,7 @@ impl JobInner {
                 ArrayLayout::Fields => "arrays are in the store's logs".to_owned(),
             };
         }
-        let hints = options.map(|options| options.hints.clone()).unwrap_or_default();
+        let hints = options.map_or_else(|| marked.clone(), |options| marked.with(&options.hints));
         let group = spec::files_of(&record).and_then(|files| {
             let number = state.groups.len();
             let folder = self.folder.as_ref().map(|folder| folder.root.join(folder.of_group(number)));
@@ -92,6 +85,33 @@ impl JobInner {
         let (declared, method) = (options.is_none(), String::new());
         state.groups.push(OpenGroup { record, group, declared, level: why, method, hints });
         Ok(state.groups.len() - 1)
+    }
+
+    /// Collective: the catalog's group, and the hints that the catalog has for its files. Rank 0 reads them and sends them to the
+    /// others.
+    fn found(&self, name: &str, options: Option<&GroupOptions>) -> Result<(Option<GroupRecord>, Hints)> {
+        let look = || {
+            let record = self.declared(name)?;
+            let asked = options.into_iter().flat_map(|options| &options.sets).map(|set| set.name.clone());
+            let known = record.iter().flat_map(|record| &record.sets).map(|set| set.variable.name.clone());
+            let sets: Vec<String> = asked.chain(known).collect();
+            let hints = match self.writable && self.options.layout == ArrayLayout::Files {
+                true => marked::hints_of(&self.store, &self.run, &sets, &self.options.session)?,
+                false => Hints::default(),
+            };
+            let lines = marked::lines(&hints);
+            let record =
+                record.map_or_else(Vec::new, |record| encode(&self.run, vec![record]).bytes.to_vec());
+            Ok([&(lines.len() as u64).to_le_bytes()[..], lines.as_bytes(), &record].concat())
+        };
+        let said = if self.team.rank() == 0 { look() } else { Ok(Vec::new()) };
+        let said = self.team.broadcast("group", 0, said)?;
+        let wrong = || Error::internal("a group came from rank 0 as something else");
+        let (len, rest) = said.split_first_chunk().ok_or_else(wrong)?;
+        let len = usize::try_from(u64::from_le_bytes(*len)).unwrap_or(usize::MAX);
+        let (lines, record) = rest.split_at_checked(len).ok_or_else(wrong)?;
+        let record = if record.is_empty() { None } else { Some(decode(&self.run, record.to_vec())?) };
+        Ok((record, marked::of_lines(&String::from_utf8_lossy(lines))))
     }
 
     /// Collective: the group as it is declared now, the group of the catalog, and the reason for a level that was

@@ -5,8 +5,28 @@ use std::path::PathBuf;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
+use fieldstone_format::catalog::RunName;
+use fieldstone_format::netcdf::paths;
 
-use crate::own_files::{PART, check_owners, flag_of};
+use crate::own_files::{ARRAYS, PART, check_owners, flag_of};
+
+/// The name of a new job: it does not repeat.
+pub fn new_job(env: &Env) -> String {
+    let mut random = [0; 8];
+    env.rand.fill(&mut random);
+    random.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The folder of all jobs of a run, relative to the store's.
+pub fn of_run(run: &RunName) -> String {
+    let mut name = String::new();
+    if !run.project.is_empty() {
+        paths::encode(&run.project, &mut name);
+        name.push('.');
+    }
+    paths::encode(&run.name, &mut name);
+    format!("{ARRAYS}/{name}")
+}
 
 /// The folder of a job, equal on all ranks.
 #[derive(Debug)]

@@ -12,9 +12,8 @@ use fieldstone_core::env::comm::{Comm, Step, Team};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::catalog::RunName;
-use fieldstone_format::netcdf::paths;
 
-use super::folder::JobFolder;
+use super::folder::{JobFolder, new_job, of_run};
 use super::group::ArrayGroup;
 use super::inner::{JobInner, JobOptions};
 use super::pending::PendingHistories;
@@ -23,7 +22,7 @@ use super::show::show_left;
 use super::spec::GroupOptions;
 use super::{each, refuse};
 use crate::Store;
-use crate::own_files::{ARRAYS, remove_left};
+use crate::own_files::remove_left;
 use crate::run::Run;
 
 /// A job: the ranks of a communicator, which write and read groups of one run. Clones are the same job.
@@ -187,9 +186,7 @@ impl ArrayJob {
 /// On rank 0: the run; returns whether it can be written, its name, the store's folder, the relative folder of the
 /// job's files, and the process, separated by zeros.
 fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> Result<Vec<u8>> {
-    let mut random = [0; 8];
-    env.rand.fill(&mut random);
-    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let random = new_job(env);
     let name = name.map_or_else(|| format!("run-{random}"), str::to_owned);
     let writable = store.backend().check_writable().is_ok();
     match Run::find(store, Some(&options.project), &name, &options.session) {
@@ -202,18 +199,12 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
     let (mut folder, mut within) = (String::new(), String::new());
     let writer = env.identity.writer_name();
     if let Some(root) = store.backend().folder() {
-        let mut run = String::new();
-        if !options.project.is_empty() {
-            paths::encode(&options.project, &mut run);
-            run.push('.');
-        }
-        paths::encode(&name, &mut run);
+        let run = RunName { project: options.project.clone(), name: name.clone() };
         if writable {
             remove_left(env, &root);
-            let run_name = RunName { project: options.project.clone(), name: name.clone() };
-            show_left(store, &run_name, &root.join(ARRAYS).join(&run));
+            show_left(store, &run, &root.join(of_run(&run)));
         }
-        within = format!("{ARRAYS}/{run}/{random}");
+        within = format!("{}/{random}", of_run(&run));
         folder = root.to_str().map(str::to_owned).ok_or_else(|| {
             let path = root.join(&within);
             Code::Name.error(format!("the path {} is not UTF-8, so ranks cannot agree on it", path.display()))

@@ -9,10 +9,11 @@
 //!   them;
 //! * `inventory`: a run's arrays in a store; `rewrite`: rewrites a run's arrays; `show`: completes files that a killed
 //!   job left;
+//! * `marked`: hints for files that tags give;
 //! * `level`: chooses the level of file organisation that pays;
 //! * `stored`: meshes in one process; `xdmf`: a text with which other programs draw fields on a mesh in place;
 //! * `source`: the place of flushed arrays; `logged`: arrays that ranks write into the store's logs; `logged_array`:
-//!   reads such an array like a file.
+//!   reads such an array like a file; `carried`: files of arrays that come from another store.
 //!
 //! Invariants:
 //! * all calls of jobs and groups are collective; a failure on one rank is a failure on all, and the job goes on;
@@ -38,6 +39,7 @@
 //! ```
 
 mod attributes;
+mod carried;
 mod declare;
 mod flush;
 mod folder;
@@ -49,6 +51,7 @@ mod job;
 mod level;
 mod logged;
 mod logged_array;
+mod marked;
 mod memory;
 mod meshes;
 mod partitions;
@@ -62,6 +65,7 @@ mod stored;
 mod xdmf;
 
 pub use attributes::netcdf_attrs;
+pub(crate) use carried::{CarriedArray, CarriedFiles, CarriedPlace};
 pub use fieldstone_array::distributed::group::{Memory, MemoryMut, READ, WRITE, dense_strides};
 pub use fieldstone_array::distributed::mesh::{
     EdgeShare, MeshArray, MeshAxis, MeshContent, MeshCoordinate, MeshPoints, MeshRows,
@@ -70,15 +74,18 @@ pub use fieldstone_array::distributed::partition::{Partition, PartitionMethod, P
 pub use fieldstone_array::distributed::plan::Method;
 pub use fieldstone_array::distributed::view::{Halo, View};
 pub use fieldstone_core::env::comm::hints::Hints;
+pub(crate) use folder::new_job;
 pub use group::{ArrayGroup, ReadRequest, WriteOptions};
 pub use imports::{FileRead, JobImport};
 pub use inner::JobOptions;
 pub use inventory::{ArrayFile, GroupInventory, groups_of};
 pub use job::ArrayJob;
 pub use meshes::JobMesh;
+pub(crate) use partitions::edges_of_import;
 pub use partitions::{JobPartition, MeshEdges, MeshVector, PartitionOptions};
 pub use report::{JobReport, Phase};
 pub use rewrite::{RewrittenGroup, rewrite};
+pub(crate) use show::is_open;
 pub use show::{ShownFiles, opens, show};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
 pub(crate) use stored::check_mesh_of;

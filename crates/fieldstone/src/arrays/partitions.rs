@@ -23,7 +23,7 @@ use fieldstone_array::distributed::partition::{
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{HistoryContent, HistoryDecl, RankSizes};
+use fieldstone_format::catalog::{HistoryContent, HistoryDecl, ImportDecl, RankSizes};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::folder::JobFolder;
@@ -255,6 +255,14 @@ fn coordinates(mesh: &JobMesh) -> Result<Vec<Vec<f64>>> {
     Ok(columns)
 }
 
+/// The name that identifies kept files of two variables of an import.
+pub(crate) fn edges_of_import(import: ImportDecl, first: &str, second: &str, base: u64) -> String {
+    let mut decl = ImportDecl { name: String::new(), checksum: None, ..import };
+    decl.variables.retain(|variable| variable.name == first || variable.name == second);
+    let text = format!("{decl:?} {first} {second} {base}");
+    format!("{:032x}", xxh3_128(text.as_bytes()))
+}
+
 impl JobImport {
     /// Collective: this rank's share of an integer variable.
     fn integers(&self, name: &str) -> Result<Vec<i64>> {
@@ -277,10 +285,7 @@ impl JobImport {
 
     /// The name that identifies kept files of two variables: file, size, time, and their places in it.
     fn identity(&self, first: &str, second: &str, base: u64) -> String {
-        let mut decl = self.import.describe("", None);
-        decl.variables.retain(|variable| variable.name == first || variable.name == second);
-        let text = format!("{decl:?} {first} {second} {base}");
-        format!("{:032x}", xxh3_128(text.as_bytes()))
+        edges_of_import(self.import.describe("", None), first, second, base)
     }
 }
 

@@ -12,6 +12,7 @@ use fieldstone_core::env::{Env, FileKind};
 use fieldstone_format::catalog::RunName;
 use fieldstone_store::api::{FieldAccess, PlaceFile};
 
+use super::folder::of_run;
 use super::inventory::groups_of;
 use crate::Session;
 use crate::Store;
@@ -43,6 +44,18 @@ pub fn show(store: &Store, run: &RunName) -> Result<ShownFiles> {
 pub fn opens(store: &Store, path: &str) -> bool {
     let Some(root) = store.backend().folder() else { return true };
     !shows_nothing(&*store.backend().env().disk, &root.join(path))
+}
+
+/// Whether a process that has not ended has a job of the run open, which writes files.
+pub(crate) fn is_open(store: &Store, run: &RunName) -> bool {
+    let (Some(root), env) = (store.backend().folder(), store.backend().env()) else { return false };
+    let folder = root.join(of_run(run));
+    let list = |path: &Path| env.disk.list_dir(path).unwrap_or_default();
+    list(&folder).into_iter().any(|(job, _)| {
+        let mut flags =
+            list(&folder.join(&job)).into_iter().filter(|(name, _)| name.starts_with(&flag_of("")));
+        flags.any(|(flag, _)| !is_gone(env, &folder.join(&job).join(flag)))
+    })
 }
 
 fn show_within(store: &Store, run: &RunName, is_meant: impl Fn(&str) -> bool) -> Result<ShownFiles> {

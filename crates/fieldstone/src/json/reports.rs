@@ -235,6 +235,8 @@ pub fn rules(rules: &[RetentionRule]) -> Value {
     let rule = |rule: &RetentionRule| {
         json!({
             "request": rule.request,
+            "query": rule.query,
+            "to": rule.to,
             "older_than": rule.older_than.map(|age| age as f64 / 1e9),
             "versions": rule.versions,
             "owner": rule.owner,

@@ -81,6 +81,7 @@ macro_rules! backend_admin {
             0x050b try hidden() -> Vec<HiddenFields>;
             0x0508 try retain(request: &Request, how: &Retaining) -> RetentionRule;
             0x0509 try rules() -> Vec<RetentionRule>;
+            0x0528 try moving_rules(session: &Session) -> Vec<RetentionRule>;
             0x0518 try newest_place(key: &[u8]) -> Option<u64>;
         }
     };

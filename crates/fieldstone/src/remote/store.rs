@@ -16,12 +16,12 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
-    CompactReport, Compaction, DatasetLock, ExternalSpec, FieldAccess, FieldSpec, HiddenFields, Hiding,
-    IfExists, KeyEntry, ListOptions, Listing, Locking, MaintainProgress, MaintainReport, Maintaining, Pairs,
-    PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions, Retaining, RetentionRule,
-    RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status, StoreSettings, StoredArraySpec,
-    TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
+    AcceptanceReport, Admin, ArchiveOptions, ByteStream, CheckpointOptions, CheckpointReport,
+    CompactProgress, CompactReport, Compaction, DatasetLock, ExternalSpec, FieldAccess, FieldSpec,
+    FieldStreams, HiddenFields, Hiding, IfExists, KeyEntry, ListOptions, Listing, Locking, MaintainProgress,
+    MaintainReport, Maintaining, Pairs, PurgeProgress, PurgeReport, Purging, ReadOptions, RemoveOptions,
+    Retaining, RetentionRule, RetrieveOptions, Session, Stats, StatsBy, StatsRow, Status, StoreSettings,
+    StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::{Field, Fields};
@@ -215,6 +215,17 @@ impl FieldAccess for RemoteStore {
             Some(asked) => asked.field(field(found)),
             None => field(found),
         })
+    }
+}
+
+impl FieldStreams for RemoteStore {
+    fn archive_stream(
+        &self,
+        key: &Pairs<'_>,
+        stream: ByteStream<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.archive(key, Value::Bytes(&stream.bytes()?), options)
     }
 }
 

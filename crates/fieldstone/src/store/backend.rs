@@ -192,6 +192,10 @@ impl BackendAdmin for Composed {
         retain::rules(&self.journal)
     }
 
+    fn moving_rules(&self, session: &Session) -> Result<Vec<RetentionRule>> {
+        retain::moving_rules(&self.journal, session)
+    }
+
     fn maintain(
         &self,
         what: &Maintaining,

@@ -9,8 +9,8 @@ use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::sync::Mutex;
 use fieldstone_store::api::{
-    ArchiveOptions, ExternalSpec, FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions,
-    RemoveOptions, RetrieveOptions, StoredArraySpec, Value, key_request,
+    ArchiveOptions, ByteStream, ExternalSpec, FieldAccess, FieldSpec, FieldStreams, ListOptions, Listing,
+    Pairs, ReadOptions, RemoveOptions, RetrieveOptions, StoredArraySpec, Value, key_request,
 };
 use fieldstone_store::{Field, Fields};
 
@@ -179,5 +179,19 @@ impl FieldAccess for Composed {
 
     fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
         self.fields.claim(level, session)
+    }
+}
+
+impl FieldStreams for Composed {
+    fn archive_stream(
+        &self,
+        key: &Pairs<'_>,
+        stream: ByteStream<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        let options = &*self.options(options);
+        self.check_slips(key, options)?;
+        self.fields.archive_stream(key, stream, options)?;
+        self.note_change(&options.session)
     }
 }

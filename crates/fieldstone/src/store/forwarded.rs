@@ -10,9 +10,9 @@ use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_format::Id;
 use fieldstone_store::api::{
-    Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, ExternalSpec, FieldAccess, FieldSpec,
-    ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow,
-    Status, StoredArraySpec, Transactions, Value, VerifyReport,
+    Admin, ArchiveOptions, ByteStream, CheckpointOptions, CheckpointReport, ExternalSpec, FieldAccess,
+    FieldSpec, FieldStreams, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Stats,
+    StatsBy, StatsRow, Status, StoredArraySpec, Transactions, Value, VerifyReport,
 };
 use fieldstone_store::{Field, Fields};
 
@@ -96,6 +96,17 @@ impl FieldAccess for Store {
 
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
         self.backend.get(key, options)
+    }
+}
+
+impl FieldStreams for Store {
+    fn archive_stream(
+        &self,
+        key: &Pairs<'_>,
+        stream: ByteStream<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.backend.archive_stream(key, stream, options)
     }
 }
 

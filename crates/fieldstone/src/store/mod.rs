@@ -28,6 +28,7 @@ mod grids;
 mod maintain;
 mod many;
 mod mesh_points;
+mod moving;
 mod port;
 mod prefetch;
 mod purge;
@@ -289,15 +290,18 @@ impl Store {
     /// returns it. The request, with its keywords and values in order, is the rule's name: another rule of the same request
     /// takes its place. [`maintain`](Self::maintain) applies rules; until then nothing goes.
     ///
+    /// With `to` it moves fields to another store, which must exist when the rule is applied; its request may then name single
+    /// fields, or a query says which fields go: those under its hits.
+    ///
     /// A rule counts for the data of the user who made it; those of root and of the owner of the folder of logs count for
     /// all data, as their wipes do.
     ///
     /// Errors: `Invalid` for a keyword below the second level of keys, for a request that names no values unless `all` is
-    /// set, and for a rule without an age and versions, or with 0 versions; `Denied` if it selects datasets of other users,
+    /// set, for a rule without an age and versions, or with 0 versions, for a query that is none or without `to`; `Denied` if it selects datasets of other users,
     /// unless you own the folder of logs or are root, for a handle that only reads, and in a store of format 1; `NotFound`
     /// if the rule to drop does not exist.
     pub fn retain(&self, request: &Request, options: &RetainOptions) -> Result<RetentionRule> {
-        self.backend().retain(request, &options.to_call())
+        self.backend().retain(request, &options.to_call()?)
     }
 
     /// The rules of retention that are in force, by owner and request.
@@ -305,7 +309,7 @@ impl Store {
         self.backend().rules()
     }
 
-    /// Looks after this user's data, and reports each step: removes files whose grace is over; wipes fields that rules of
+    /// Looks after this user's data, and reports each step: moves fields as rules say; removes files whose grace is over; wipes fields that rules of
     /// retention call too old; purges versions that rules let go; merges ended logs. It makes only steps that pay, and
     /// names the others with the reason. It may run any time, beside readers and writers: a call that ends early leaves the
     /// rest to the next one. A purge follows a wipe a grace later, so regular calls are needed; a day apart is usual.
@@ -315,7 +319,6 @@ impl Store {
     ///
     /// Errors: `Denied` if the handle only reads, and in a store of format 1. An error of one step is in the report.
     pub fn maintain(&self, options: &MaintainOptions<'_>) -> Result<MaintainReport> {
-        let mut each = |progress| options.progress.map_or(Ok(()), |report| report(progress));
-        self.backend().maintain(&options.to_call(), &mut each)
+        moving::maintain(self, options)
     }
 }

@@ -72,6 +72,11 @@ impl OfRun {
         self.places.add(variable, step, further);
     }
 
+    /// Whether all of it is taken.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// Steps of fields.
     pub fn field_steps(&self) -> BTreeSet<i64> {
         self.places.steps()
@@ -193,7 +198,7 @@ impl Chosen {
     pub fn of_hits(from: &Store, what: &What) -> Result<Chosen> {
         let mut chosen = Chosen { ids: Some(HashSet::new()), ..Chosen::default() };
         match what {
-            What::Requests(_) => {}
+            What::Requests(_) | What::Under(_) => {}
             What::Hits(hits) => hits.iter().for_each(|hit| chosen.add_hit(hit)),
             What::Query(query) if query.session.transaction().is_some() => {
                 return Err(Error::invalid("cannot copy the hits of a transaction")

@@ -7,13 +7,18 @@
 //! Each element is written with the commit that wrote it first: where several commits have a share in an array, no box
 //! reaches into the shares of two.
 
+use std::cell::{Cell, RefCell};
+
+use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, uncovered};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::origin::EntryOrigin;
 use fieldstone_format::owner::Owner;
-use fieldstone_store::api::{ArchiveOptions, Compression, FieldSpec, FieldStore, Value};
+use fieldstone_store::api::{ArchiveOptions, ByteStream, Compression, FieldSpec, FieldStore, Value};
 use fieldstone_store::{Field, FieldPart, Outline};
 use xxhash_rust::xxh3::Xxh3;
+
+use crate::arrays::CarriedArray;
 
 /// Bytes of an array in memory at once.
 const PART: u64 = 16 << 20;
@@ -51,12 +56,23 @@ pub struct Content {
     /// The commits of its parts, newest part first.
     origins: Vec<EntryOrigin>,
     complete: bool,
+    /// Whether it is a whole array in a file of its store.
+    in_file: bool,
+    /// Number of elements that nobody wrote, whose places are not known.
+    holes: u64,
 }
 
 impl Content {
-    pub fn new(field: Field) -> Result<Content> {
+    /// A field; `in_file`: it may stay an array in a file.
+    pub fn new(field: Field, in_file: bool) -> Result<Content> {
         let outline = field.outline()?;
-        let written = if outline.is_some() { field.written()? } else { Vec::new() };
+        let in_file = in_file && field.stored_array()?.is_some();
+        let holes = if in_file { field.holes()? } else { 0 };
+        let written = match &outline {
+            Some(outline) if holes > 0 => vec![IndexBox::whole(&outline.shape)?],
+            Some(_) => field.written()?,
+            None => Vec::new(),
+        };
         let parts = field.parts()?;
         let shares = match parts.iter().all(|part| part.origin == parts[0].origin) {
             true => written.iter().map(|region| (region.clone(), 0)).collect(),
@@ -71,15 +87,18 @@ impl Content {
             written,
             shares,
             origins,
+            in_file,
+            holes,
         })
     }
 
-    /// A field, and with `versions` the older values that it hides, newest first.
-    pub fn with_older(field: Field, versions: bool) -> Result<Vec<Content>> {
+    /// A field, and with `versions` the older values that it hides, newest first; `in_file`: the newest may stay an array in
+    /// a file.
+    pub fn with_older(field: Field, versions: bool, in_file: bool) -> Result<Vec<Content>> {
         let (mut contents, mut next) = (Vec::new(), Some(field));
         while let Some(field) = next {
             next = if versions { field.older()? } else { None };
-            contents.push(Content::new(field)?);
+            contents.push(Content::new(field, in_file && contents.is_empty())?);
         }
         Ok(contents)
     }
@@ -100,6 +119,39 @@ impl Content {
             Some(Owner::User(user)) => Some(user),
             _ => None,
         }
+    }
+
+    /// Type and shape, if it is a whole array in a file of its store.
+    pub fn array_in_file(&self) -> Option<(DType, &[u64])> {
+        let outline = self.outline.as_ref().filter(|_| self.in_file && self.shares.len() == 1);
+        outline.map(|outline| (outline.dtype, &outline.shape[..]))
+    }
+
+    /// It as an array for a file, under `key` of another store; see [`archive`](Self::archive).
+    pub fn carried_array(
+        &self,
+        key: &[(&str, &str)],
+        lift: Option<u64>,
+        options: &ArchiveOptions,
+    ) -> Option<CarriedArray> {
+        let Outline { dtype, shape, fill, .. } = self.outline.clone()?;
+        let options = self.with_origin(self.shares.first()?.1, lift, options);
+        let key = key.iter().map(|(keyword, value)| ((*keyword).to_owned(), (*value).to_owned()));
+        Some(CarriedArray { key: key.collect(), dtype, shape, fill, holes: self.holes, options })
+    }
+
+    /// Passes the bytes of its parts on, and returns their digest; the error of a part that cannot be read is the inner one.
+    pub fn read_parts(&self, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Result<u128>> {
+        let mut digest = Xxh3::new();
+        for (part, _) in &self.parts() {
+            let data = match self.field.read_box(Some(part)) {
+                Err(e) if is_damage(&e) => return Ok(Err(e)),
+                data => data?,
+            };
+            digest.update(&data);
+            take(&data)?;
+        }
+        Ok(Ok(digest.digest128()))
     }
 
     /// These options with the origin of a part; `lift` raises its place in the order.
@@ -135,6 +187,9 @@ impl Content {
         let mut options = ArchiveOptions { compression: Some(compression), ..options.clone() };
         let Some(outline) = &self.outline else {
             let options = self.with_origin(0, lift, &options);
+            if self.field.nbytes()? > PART {
+                return self.archive_stream(to, key, &options);
+            }
             return self.archive_whole(&mut |bytes| to.archive(key, Value::Bytes(bytes), &options));
         };
         let Outline { dtype, shape, fill, chunks } = outline;
@@ -172,6 +227,36 @@ impl Content {
             self.create(to, key, &creation)?;
         }
         Ok(Archived::Whole(digest.digest128()))
+    }
+
+    /// Opaque bytes, of which memory holds a part.
+    fn archive_stream(
+        &self,
+        to: &dyn FieldStore,
+        key: &[(&str, &str)],
+        options: &ArchiveOptions,
+    ) -> Result<Archived> {
+        let nbytes = self.field.nbytes()?;
+        // They are read once before anything is written.
+        let (digested, damage) = (RefCell::new((0, Xxh3::new())), Cell::new(None));
+        let read = |at: u64, out: &mut [u8]| {
+            self.field.read_range(at, out).inspect_err(|error| {
+                damage.set(is_damage(error).then(|| error.replicate()));
+            })?;
+            let (end, digest) = &mut *digested.borrow_mut();
+            if at == *end {
+                digest.update(out);
+                *end += out.len() as u64;
+            }
+            Ok(())
+        };
+        let archived = to.archive_stream(key, ByteStream { nbytes, read: &read }, options);
+        let (end, digest) = digested.into_inner();
+        match (archived, damage.take()) {
+            (Err(_), Some(error)) if end < nbytes => Ok(Archived::Unreadable(error)),
+            (Err(_), Some(error)) => Ok(Archived::Torn(error)),
+            (archived, _) => archived.map(|()| Archived::Whole(digest.digest128())),
+        }
     }
 
     fn archive_whole(&self, archive: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Archived> {
@@ -212,7 +297,7 @@ impl Content {
         };
         let alike = other.dtype()? == Some(outline.dtype)
             && other.shape()?.as_ref() == Some(&outline.shape)
-            && self.same_elements(&other.written()?)?;
+            && self.same_elements(other)?;
         if !alike {
             return Ok(None);
         }
@@ -227,8 +312,13 @@ impl Content {
         self.digest_of(&self.field)
     }
 
-    /// Whether other boxes hold the same elements; those of each list do not overlap.
-    fn same_elements(&self, other: &[IndexBox]) -> Result<bool> {
+    /// Whether the same elements of another array are written.
+    fn same_elements(&self, other: &Field) -> Result<bool> {
+        let holes = other.holes()?;
+        if self.holes > 0 || holes > 0 {
+            return Ok(self.holes == holes);
+        }
+        let other = &other.written()?[..];
         let count = |boxes: &[IndexBox]| {
             boxes.iter().try_fold(0u64, |sum, b| Ok::<_, Error>(sum + b.element_count()?))
         };
@@ -244,7 +334,8 @@ impl Content {
     /// Boxes to carry over one by one, each with the number of its origin.
     fn parts(&self) -> Vec<(IndexBox, usize)> {
         let Some(outline) = &self.outline else { return Vec::new() };
-        let chunks = self.field.chunks().unwrap_or_default();
+        // The parts of an array in a file are contiguous there.
+        let chunks = if self.in_file { Vec::new() } else { self.field.chunks().unwrap_or_default() };
         let mut parts = Vec::new();
         for (region, origin) in &self.shares {
             let mut boxes = Vec::new();

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use fieldstone_core::value::Value;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    Record, RunDecl, RunName, RunPhase, StepDecl, TagDecl, VariableDecl, VariableName,
+    ArrayGroup, ImportDecl, Record, RunDecl, RunName, RunPhase, StepDecl, TagDecl, VariableDecl, VariableName,
 };
 use fieldstone_store::api::FieldAccess;
 
@@ -31,6 +32,9 @@ pub struct DeclaredRun {
     /// The steps without a field in the transfer.
     pub steps: Vec<StepDecl>,
     pub variables: Vec<VariableDecl>,
+    /// The groups of arrays of which a variable is taken, with all their sets.
+    pub groups: Vec<ArrayGroup>,
+    pub imports: Vec<ImportDecl>,
     /// The places of all declarations of the run.
     pub rows: Vec<DeclarationRow>,
 }
@@ -46,23 +50,53 @@ pub fn declared(from: &Store, chosen: &Chosen) -> Result<Vec<DeclaredRun>> {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             info => Some(info?),
         };
+        let session = Session::default();
+        let (groups, imports) = match info {
+            Some(_) => (catalog.array_groups(run, &session)?, catalog.imports(run, &session)?),
+            None => (Vec::new(), Vec::new()),
+        };
+        let is_taken = |group: &ArrayGroup| {
+            own.is_whole() || group.sets.iter().any(|set| own.variables.contains(&set.variable.name))
+        };
+        let groups: Vec<ArrayGroup> = groups.into_iter().filter(is_taken).collect();
+        let in_group = |name: &VariableName| {
+            groups.iter().flat_map(|group| &group.sets).any(|set| set.variable == *name)
+        };
         let of_fields = own.field_steps();
         let steps = catalog.steps(&query(of_run(run)))?.into_iter();
         let steps = steps.filter(|row| own.steps.contains(&row.step));
         let shown = |row: &StepDecl| row.time.is_none() && of_fields.contains(&row.number);
         let steps = steps.map(|row| StepDecl { number: row.step, time: row.time }).filter(|row| !shown(row));
         let variables = catalog.variables(&query(of_run(run)))?.into_iter();
-        let variables =
-            variables.filter(|row| row.declared && own.variables.contains(&row.decl.variable.name));
+        let variables = variables.filter(|row| {
+            let name = &row.decl.variable;
+            row.declared && (own.variables.contains(&name.name) || in_group(name))
+        });
         all.push(DeclaredRun {
             run: run.clone(),
             decl: info.filter(|info| info.declared).map(|info| info.decl),
             steps: steps.collect(),
-            variables: variables.map(|row| row.decl).collect(),
+            variables: variables.map(|row| row.decl).map(|decl| without_extent(decl, &groups)).collect(),
+            groups,
+            imports,
             rows,
         });
     }
     Ok(all)
+}
+
+/// A variable as its group declares it: if its first extent is open, the catalog shows the shape of one of its fields.
+fn without_extent(decl: VariableDecl, groups: &[ArrayGroup]) -> VariableDecl {
+    match is_open(&decl, groups) {
+        true => VariableDecl { shape: None, ..decl },
+        false => decl,
+    }
+}
+
+/// Whether a set of one of some groups leaves the extent of a variable open.
+fn is_open(decl: &VariableDecl, groups: &[ArrayGroup]) -> bool {
+    let mut sets = groups.iter().flat_map(|group| &group.sets);
+    sets.any(|set| set.variable == decl.variable && set.shape.contains(&None))
 }
 
 /// The result of declarations in the target.
@@ -91,7 +125,7 @@ impl DeclaredRun {
             if known.as_ref().is_some_and(|known| known.declared) {
                 alike.push(Record::Runs(vec![bare]));
             }
-        } else if !(self.steps.is_empty() && self.variables.is_empty()) && known.is_none() {
+        } else if !self.is_empty() && known.is_none() {
             return Ok(Outcome::Later);
         }
         self.put_state(to, transaction, &mut alike)?;
@@ -108,13 +142,18 @@ impl DeclaredRun {
         if !self.variables.is_empty() {
             let there = catalog.variables(&query(of_run(&self.run)))?.into_iter().filter(|row| row.declared);
             let there: Vec<VariableName> = there.map(|row| row.decl.variable).collect();
-            catalog.create_variables(&self.run, self.variables.clone(), &Session::from(transaction))?;
+            // Of an open extent the target shows another field's.
+            let is_shown =
+                |decl: &&VariableDecl| !(is_open(decl, &self.groups) && there.contains(&decl.variable));
+            let new = self.variables.iter().filter(is_shown).cloned().collect();
+            catalog.create_variables(&self.run, new, &Session::from(transaction))?;
             let known = self.variables.iter().filter(|decl| there.contains(&decl.variable));
             let known: Vec<VariableDecl> = known.cloned().collect();
             if !known.is_empty() {
                 alike.push(Record::Variables(self.run.clone(), known));
             }
         }
+        self.put_arrays(to, transaction, &mut alike)?;
         if !again || alike.is_empty() {
             return Ok(Outcome::Declared);
         }
@@ -122,6 +161,31 @@ impl DeclaredRun {
             Err(e) if e.kind() == ErrorKind::Denied => Ok(Outcome::Foreign),
             declared => declared.map(|()| Outcome::Declared),
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        let DeclaredRun { steps, variables, groups, imports, .. } = self;
+        steps.is_empty() && variables.is_empty() && groups.is_empty() && imports.is_empty()
+    }
+
+    /// Its groups and imports.
+    fn put_arrays(&self, to: &Store, transaction: Id, alike: &mut Vec<Record>) -> Result<()> {
+        let (catalog, session) = (to.catalog(), Session::from(transaction));
+        if !self.groups.is_empty() {
+            let there = catalog.array_groups(&self.run, &session)?;
+            catalog.create_groups(&self.run, self.groups.clone(), &session)?;
+            let is_known = |group: &&ArrayGroup| there.iter().any(|other| other.name == group.name);
+            let known: Vec<ArrayGroup> = self.groups.iter().filter(is_known).cloned().collect();
+            alike.extend((!known.is_empty()).then(|| Record::Groups(self.run.clone(), known)));
+        }
+        if !self.imports.is_empty() {
+            let there = catalog.imports(&self.run, &session)?;
+            catalog.create_imports(&self.run, self.imports.clone(), &session)?;
+            let known: Vec<ImportDecl> =
+                self.imports.iter().filter(|import| there.contains(import)).cloned().collect();
+            alike.extend((!known.is_empty()).then(|| Record::Imports(self.run.clone(), known)));
+        }
+        Ok(())
     }
 
     /// The run's end, if the target does not record it. Only its writer can mark it as running.
@@ -215,4 +279,15 @@ fn text(tag: &TagDecl) -> String {
         "" => format!("{} without unit", tag.kind.name()),
         unit => format!("{} in {unit}", tag.kind.name()),
     }
+}
+
+/// The names of meshes that runs use.
+pub fn mesh_names(runs: &[DeclaredRun]) -> BTreeSet<String> {
+    let groups = runs.iter().flat_map(|of| &of.groups).filter_map(|group| group.mesh.clone());
+    let attrs = runs.iter().flat_map(|of| &of.variables).flat_map(|decl| &decl.attrs);
+    let of_attrs = attrs.filter_map(|(name, value)| match value {
+        Value::Text(mesh) if name == "mesh" => Some(mesh.clone()),
+        _ => None,
+    });
+    groups.chain(of_attrs).collect()
 }

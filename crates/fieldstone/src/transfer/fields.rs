@@ -25,6 +25,7 @@ use fieldstone_store::api::{
 use fieldstone_store::{Field, Fields};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::arrays::{Arrays, PlaceNumber};
 use super::content::{Archived, Content, is_damage};
 use super::{TransferOptions, TransferReport, Unreadable};
 use crate::Session;
@@ -73,6 +74,8 @@ pub struct CarriedField {
     older: Vec<u128>,
     /// The user to whom it belonged.
     owner: Option<u32>,
+    /// Whether it is an array in a file.
+    in_file: bool,
 }
 
 impl CarriedField {
@@ -237,8 +240,8 @@ impl FieldPlan {
     pub fn carry(
         &mut self,
         to: &Store,
-        transaction: Id,
-        moving: bool,
+        (transaction, moving): (Id, bool),
+        arrays: &mut Arrays,
         options: &TransferOptions<'_>,
         report: &mut TransferReport,
     ) -> Result<Carrying> {
@@ -253,15 +256,15 @@ impl FieldPlan {
         let how = How { moving, keeps, versions: options.versions && keeps, archive };
         let mut carried: Vec<CarriedField> = Vec::new();
         let mut flushed = 0;
-        for index in 0..all as usize {
+        for (number, (index, place)) in self.ordered(arrays)?.enumerate() {
             let Some(field) = self.fields.as_ref().filter(|_| self.passed.binary_search(&index).is_err())
             else {
                 continue;
             };
-            report_progress(index as u64)?;
+            report_progress(number as u64)?;
             let field = field.get(index)?;
             let key = field.key()?;
-            match carry_one(to, field, &key, &how, report) {
+            match carry_one(to, (field, place), &key, (&how, arrays), report) {
                 Ok(Carriage::There) => {}
                 Ok(Carriage::Archived(field)) => carried.push(CarriedField { index, ..field }),
                 Ok(Carriage::Unreadable(error)) => self.pass(index, &key, error)?,
@@ -276,6 +279,7 @@ impl FieldPlan {
                 flushed = carried.len();
             }
         }
+        arrays.finish()?;
         to.flush(Session::from(transaction))?;
         for one in &carried {
             report_progress(all)?;
@@ -285,13 +289,34 @@ impl FieldPlan {
         Ok(Carrying::Done(carried))
     }
 
+    /// Indexes of all fields, in the order in which they are carried: arrays for files come last, group by group, and in each
+    /// step by step, as a job writes them.
+    fn ordered(
+        &self,
+        arrays: &Arrays,
+    ) -> Result<impl Iterator<Item = (usize, Option<PlaceNumber>)> + 'static> {
+        let all = self.fields.as_ref().map_or(0, Fields::len);
+        let mut placed: Vec<(PlaceNumber, usize)> = Vec::new();
+        if !arrays.is_empty() {
+            for (index, field) in self.each() {
+                let index = usize::try_from(index).unwrap_or(usize::MAX);
+                placed.extend(arrays.place_of(&field?.key()?).map(|place| (place, index)));
+            }
+        }
+        let mut later: Vec<usize> = placed.iter().map(|(_, index)| *index).collect();
+        later.sort_unstable();
+        placed.sort_unstable();
+        let first = (0..all).filter(move |index| later.binary_search(index).is_err());
+        Ok(first.map(|index| (index, None)).chain(placed.into_iter().map(|(place, at)| (at, Some(place)))))
+    }
+
     /// Compares the target's durable field, in the transaction, with the bytes read.
     fn compare(&self, to: &Store, transaction: Id, one: &CarriedField) -> Result<()> {
         let Some(fields) = &self.fields else { return Ok(()) };
         let field = fields.get(one.index)?;
         let key = field.key()?;
         let there = exactly(to, &texts(&key), &Session::from(transaction))?;
-        let contents = Content::with_older(field, !one.older.is_empty())?;
+        let contents = Content::with_older(field, !one.older.is_empty(), one.in_file)?;
         let mut theirs = Vec::new();
         if let Some(there) = &there {
             theirs.push(contents[0].digest_of(&there.clone().lenient())?);
@@ -330,7 +355,7 @@ impl FieldPlan {
                 continue;
             }
             let sum = match &there {
-                Some(there) => readable(Content::new(field)?.digest_of(there))?,
+                Some(there) => readable(Content::new(field, one.in_file)?.digest_of(there))?,
                 None => None,
             };
             if sum != Some(one.sum) {
@@ -444,13 +469,13 @@ macro_rules! unless_damaged {
 /// Archives a field, unless the target has it already and it stays in the source.
 fn carry_one(
     to: &Store,
-    field: Field,
+    (field, place): (Field, Option<PlaceNumber>),
     key: &FieldKey,
-    how: &How,
+    (how, arrays): (&How, &mut Arrays),
     report: &mut TransferReport,
 ) -> Result<Carriage> {
     let pairs = texts(key);
-    let contents = unless_damaged!(Content::with_older(field, how.versions));
+    let contents = unless_damaged!(arrays.contents(field, place, how.versions));
     let (newest, older) = (&contents[0], &contents[1..]);
     let there = exactly(to, &pairs, &Session::default())?;
     let mut equal = false;
@@ -483,7 +508,13 @@ fn carry_one(
         // An equal field must not be replaced by a different one.
         let if_exists = (equal || number > 0).then_some(IfExists::New);
         let archive = ArchiveOptions { if_exists, ..how.archive.clone() };
-        match content.archive(to, &borrowed(&pairs), lift, &archive)? {
+        let pairs = borrowed(&pairs);
+        let in_file = match place.filter(|_| content.array_in_file().is_some()) {
+            Some(place) => arrays.archive(place, content, &pairs, lift, &archive)?,
+            None => None,
+        };
+        let archived = in_file.map_or_else(|| content.archive(to, &pairs, lift, &archive), Ok)?;
+        match archived {
             Archived::Whole(sum) => sums.insert(0, sum),
             Archived::Unreadable(error) if number == 0 => return Ok(Carriage::Unreadable(error)),
             Archived::Unreadable(error) | Archived::Torn(error) => return Ok(Carriage::Torn(error)),
@@ -503,6 +534,7 @@ fn carry_one(
         place,
         older: sums,
         owner: newest.owner(),
+        in_file: newest.array_in_file().is_some(),
     }))
 }
 
@@ -574,6 +606,7 @@ fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
     pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
 }
 
-fn digest(key: &FieldKey) -> u128 {
+/// A digest of a key.
+pub fn digest(key: &FieldKey) -> u128 {
     xxh3_128(&encode_key(key).bytes)
 }

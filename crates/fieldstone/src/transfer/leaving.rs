@@ -2,8 +2,8 @@
 //!
 //! By request: attributes on a variable at a step go with the last field there; those on a step, a whole variable or
 //! the run go with it, when nothing of it stays. By hits: these attributes go. A run, step or variable that lost its
-//! last field and attribute is removed with its declaration, if the caller owns it; a run with groups of arrays or
-//! imports stays.
+//! last field and attribute is removed with its declaration, if the caller owns it. So is a group of arrays that lost the last
+//! field of its sets, unless a job has its run open; imports go with their run.
 //!
 //! Invariant: attributes and declarations are identified by the place where they were written, so that later writes and
 //! declarations stay, even those of a move that brings the run back.
@@ -14,7 +14,7 @@ use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
+use fieldstone_format::catalog::{ArrayGroup, AttributeId, RunName, RunPhase, VariableName};
 use fieldstone_store::api::{FieldAccess, ListOptions};
 
 use super::chosen::{OfRun, of_run, query};
@@ -148,11 +148,24 @@ impl<'a> Leaving<'a> {
 
     /// Removes the rest, after all attributes of the run were passed, and the target has all fields. `rows`: the
     /// declarations that the target received; `None` if none of them go.
-    pub fn end(mut self, own: &OfRun, rows: Option<&[DeclarationRow]>) -> Result<()> {
+    pub fn end(mut self, own: &OfRun, rows: Option<&[DeclarationRow]>, taken: &[ArrayGroup]) -> Result<()> {
         let catalog = self.from.catalog();
         let groups = catalog.array_groups(self.run, &Session::default())?;
-        self.any |= !groups.is_empty() || !catalog.imports(self.run, &Session::default())?.is_empty();
-        self.variables.extend(groups.into_iter().flat_map(|group| group.sets).map(|set| set.variable.name));
+        let is_open = !groups.is_empty() && is_open(self.from, self.run)?;
+        let mut gone_groups = BTreeSet::new();
+        for group in groups {
+            let mut sets = group.sets.iter();
+            // A group only gains sets.
+            let is_taken =
+                taken.iter().any(|known| known.name == group.name && known.sets.len() == group.sets.len());
+            let goes = is_taken && !sets.any(|set| self.variables.contains(&set.variable.name));
+            if goes && !is_open {
+                gone_groups.insert(group.name);
+                continue;
+            }
+            self.any = true;
+            self.variables.extend(group.sets.into_iter().map(|set| set.variable.name));
+        }
         let mut gone_steps = BTreeSet::new();
         for row in catalog.steps(&query(of_run(self.run)))? {
             match own.steps.contains(&row.step) && !self.steps.contains(&row.step) {
@@ -183,6 +196,8 @@ impl<'a> Leaving<'a> {
             Declared::Run => !self.any,
             Declared::Step(step) => gone_steps.contains(step),
             Declared::Variable(name) => gone_variables.contains(name),
+            Declared::Group(name) => gone_groups.contains(name),
+            Declared::Import(_) => !self.any,
         };
         let rows: Vec<DeclarationRow> = rows.unwrap_or_default().iter().filter(goes).cloned().collect();
         if rows.is_empty() {
@@ -199,4 +214,14 @@ impl<'a> Leaving<'a> {
     pub fn run(&self) -> &RunName {
         self.run
     }
+}
+
+/// Whether a job may write further steps of a run: the run says so, or a folder of its files does.
+fn is_open(from: &Store, run: &RunName) -> Result<bool> {
+    let info = match from.catalog().run(Some(&run.project), &run.name, &Session::default()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        info => info?,
+    };
+    let is_running = info.decl.state.is_some_and(|state| state.phase == RunPhase::Running);
+    Ok(is_running || crate::arrays::is_open(from, run))
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use fieldstone_core::Result;
 use fieldstone_core::schema::Schema;
-use fieldstone_core::value::Value;
 use fieldstone_format::catalog::RunName;
 
+use super::arrays::Arrays;
 use super::attributes::{Carrier, names};
 use super::chosen::Chosen;
-use super::declared::DeclaredRun;
+use super::declared::{DeclaredRun, mesh_names};
 use super::fields::{CarriedField, FieldPlan};
 use super::trail::Trail;
 use crate::Session;
@@ -21,8 +21,8 @@ const NAMED: usize = 5;
 /// Items of one kind that stayed behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// "run", "step", "variable", "tag", "attribute", "group", "import", "mesh", "author", "owner", "time", "version",
-    /// "execution" or "vertex".
+    /// "run", "step", "variable", "tag", "attribute", "group", "import", "mesh", "history", "array file", "author", "owner",
+    /// "time", "version", "execution" or "vertex".
     pub kind: &'static str,
     /// Their number.
     pub count: u64,
@@ -32,8 +32,8 @@ pub struct LeftBehind {
     pub why: &'static str,
 }
 
-/// The part of arrays that stays, though the rest is taken.
-const ARRAYS: &str = "declarations of distributed arrays stay with their job's files";
+/// Arrays whose files stay.
+const IN_LOGS: &str = "the target has no files for these arrays; they are in its logs";
 /// The caller wants only fields.
 pub const FIELDS_ONLY: &str = "only fields were asked for";
 /// Names of runs, steps and variables mean something else there.
@@ -100,12 +100,25 @@ pub fn of_fields(
     Ok(left.0)
 }
 
+/// Arrays that are not in files any more.
+pub fn of_arrays(arrays: &Arrays) -> Option<LeftBehind> {
+    let ((count, groups), mut left) = (arrays.logged(), Left::default());
+    left.add("array file", count, groups, IN_LOGS);
+    left.0.pop()
+}
+
 /// Gathers items that stay behind.
 #[derive(Default)]
 pub struct Left(Vec<LeftBehind>);
 
 impl Left {
-    fn add(&mut self, kind: &'static str, count: usize, names: Vec<String>, why: &'static str) {
+    /// The items.
+    pub fn end(self) -> Vec<LeftBehind> {
+        self.0
+    }
+
+    /// Adds items, if there are any.
+    pub fn add(&mut self, kind: &'static str, count: usize, names: Vec<String>, why: &'static str) {
         if count > 0 {
             let names = names.into_iter().take(NAMED).collect();
             self.0.push(LeftBehind { kind, count: count as u64, names, why });
@@ -148,57 +161,18 @@ impl Left {
         let tags: Vec<String> = tags.into_iter().collect();
         left.add("tag", tags.len(), tags.clone(), why);
         left.add("attribute", count, tags, why);
-        left.arrays(from, None, chosen, declared)?;
-        Ok(left.0)
-    }
-
-    /// Items that stay although the rest is taken.
-    pub fn of_arrays(
-        from: &Store,
-        to: &Store,
-        chosen: &Chosen,
-        declared: &[DeclaredRun],
-    ) -> Result<Vec<LeftBehind>> {
-        let mut left = Left::default();
-        left.arrays(from, Some(to), chosen, declared)?;
-        Ok(left.0)
-    }
-
-    fn arrays(
-        &mut self,
-        from: &Store,
-        to: Option<&Store>,
-        chosen: &Chosen,
-        declared: &[DeclaredRun],
-    ) -> Result<()> {
-        let (mut groups, mut imports) = (Vec::new(), Vec::new());
-        for run in chosen.runs.keys() {
-            groups.extend(
-                from.catalog().array_groups(run, &Session::default())?.into_iter().map(|group| group.name),
-            );
-            imports.extend(
-                from.catalog().imports(run, &Session::default())?.into_iter().map(|import| import.name),
-            );
+        let groups = declared.iter().flat_map(|run| &run.groups).map(|group| group.name.clone());
+        let groups: Vec<String> = groups.collect();
+        left.add("group", groups.len(), groups, why);
+        let imports = declared.iter().flat_map(|run| &run.imports).map(|import| import.name.clone());
+        let imports: Vec<String> = imports.collect();
+        left.add("import", imports.len(), imports, why);
+        let named = mesh_names(declared);
+        if !named.is_empty() {
+            let all = from.catalog().meshes(&Session::default())?.into_iter().map(|mesh| mesh.name);
+            let meshes: Vec<String> = all.filter(|name| named.contains(name)).collect();
+            left.add("mesh", meshes.len(), meshes, why);
         }
-        self.add("group", groups.len(), groups, ARRAYS);
-        self.add("import", imports.len(), imports, ARRAYS);
-        let attrs = declared.iter().flat_map(|run| &run.variables).flat_map(|decl| &decl.attrs);
-        let named: BTreeSet<String> = attrs
-            .filter_map(|(name, value)| match value {
-                Value::Text(mesh) if name == "mesh" => Some(mesh.clone()),
-                _ => None,
-            })
-            .collect();
-        if named.is_empty() {
-            return Ok(());
-        }
-        let meshes = |store: &Store| store.catalog().meshes(&Session::default());
-        let there = to.map_or(Ok(Vec::new()), meshes)?;
-        let here = meshes(from)?.into_iter().map(|mesh| mesh.name);
-        let missing: Vec<String> = here
-            .filter(|name| named.contains(name) && !there.iter().any(|mesh| mesh.name == *name))
-            .collect();
-        self.add("mesh", missing.len(), missing, "meshes stay with their store");
-        Ok(())
+        Ok(left.0)
     }
 }

@@ -6,7 +6,9 @@
 //! | module | holds |
 //! |---|---|
 //! | `fields`, `content` | the fields: found, archived, compared, removed |
-//! | `chosen` | the catalog's share |
+//! | `arrays` | the arrays among them that jobs wrote into files |
+//! | `meshes` | meshes and kept partitions, with their files |
+//! | `choice`, `chosen` | what goes: the fields, and the catalog's share |
 //! | `declared` | runs, steps, variables and tags |
 //! | `attributes` | attributes, page by page |
 //! | `places` | variables and steps, with further keywords |
@@ -30,8 +32,8 @@
 //! * each part of a field keeps the commit that wrote it first, with time, attempt and place in the order; the places of a
 //!   field are raised above what stands under its key in the target, so that it is seen (Q-40);
 //! * a field that cannot be read is skipped, named in the report, and not removed;
-//! * memory holds a part of one array (16 MiB, or a chunk if that is longer) or one opaque field, and about 200 bytes
-//!   per field; of attributes a page, and 100 bytes for each attribute of one tag in a run of the target.
+//! * memory holds a part of one field (16 MiB, or a chunk if that is longer; all of an opaque field if the target is at the
+//!   far end of a connection), and about 200 bytes per field; of attributes a page, and 100 bytes for each attribute of one tag in a run of the target.
 //!
 //! Arrays keep type, byte order, shape, chunks, and whether they are compressed. An incomplete field is copied as it
 //! is: the written elements, and the fill for the others. The target keeps its own schema: if a key does not fit it,
@@ -58,13 +60,16 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod arrays;
 mod attributes;
+mod choice;
 mod chosen;
 mod content;
 mod declared;
 mod fields;
 mod leaving;
 mod left;
+mod meshes;
 mod places;
 mod trail;
 mod written;
@@ -72,12 +77,12 @@ mod written;
 use std::collections::HashSet;
 use std::fmt;
 
-use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_store::api::{Admin, FieldAccess, FieldStore, Transactions};
 
+pub(crate) use choice::{fields_under, found};
 pub use left::LeftBehind;
 pub(crate) use written::Written;
 pub use written::written;
@@ -86,12 +91,15 @@ use crate::Session;
 use crate::Store;
 use crate::catalog::{Hit, Query};
 use crate::open::{Mode, OpenOptions};
+use arrays::Arrays;
 use attributes::Carrier;
+use choice::{Choice, choose, wanted};
 use chosen::{Chosen, OfRun};
 use declared::{DeclaredRun, Outcome, Tags, declared};
 use fields::{CarriedField, Carrying, FieldPlan, Search};
 use leaving::Leaving;
 use left::{FIELDS_ONLY, Left, why_not};
+use meshes::Meshes;
 use trail::Trail;
 
 /// Called with the number of fields done and the total; an error ends the transfer, and nothing of it stays.
@@ -109,13 +117,22 @@ pub struct TransferOptions<'a> {
     pub before: Option<i64>,
     /// Older values of the fields go with them, in their order.
     pub versions: bool,
+    /// Only fields in datasets of the caller.
+    pub own: bool,
     /// Receives progress reports.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
 impl Default for TransferOptions<'_> {
     fn default() -> Self {
-        TransferOptions { strict: true, fields_only: false, before: None, versions: false, progress: None }
+        TransferOptions {
+            strict: true,
+            fields_only: false,
+            before: None,
+            versions: false,
+            own: false,
+            progress: None,
+        }
     }
 }
 
@@ -126,6 +143,7 @@ impl fmt::Debug for TransferOptions<'_> {
             .field("fields_only", &self.fields_only)
             .field("before", &self.before)
             .field("versions", &self.versions)
+            .field("own", &self.own)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -140,6 +158,8 @@ pub enum What {
     Query(Query),
     /// These attributes, and the fields under them.
     Hits(Vec<Hit>),
+    /// The fields under the attributes that a query finds, and everything on these fields.
+    Under(Query),
 }
 
 impl From<Vec<Request>> for What {
@@ -228,16 +248,6 @@ pub fn move_to(
     Ok(report)
 }
 
-/// Whether a key's field belongs to a selection.
-type IsWanted = Box<dyn Fn(&FieldKey) -> bool>;
-
-/// Requests for the fields of a selection, and possibly others; and which of these belong to it.
-pub(crate) fn fields_under(store: &Store, what: &What) -> Result<(Vec<Request>, IsWanted)> {
-    let (chosen, requests) = choose(store, what, false, false)?;
-    let (schema, by_hits) = (store.schema(), chosen.hits().is_some());
-    Ok((requests, Box::new(move |key| !by_hits || chosen.is_under(&schema, key))))
-}
-
 /// Opens the store that receives fields; a new one gets the source's schema.
 pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Store> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
@@ -261,6 +271,8 @@ struct Transfer<'a> {
     chosen: Chosen,
     /// The declarations of the runs, if they are taken.
     declared: Option<Vec<DeclaredRun>>,
+    /// The meshes and kept partitions of these runs.
+    meshes: Meshes,
     left: Vec<LeftBehind>,
     /// The lineage of the fields.
     trail: Trail,
@@ -277,9 +289,11 @@ impl<'a> Transfer<'a> {
         to.will_write();
         // A store with only fields gets no engine just for a copy.
         let has_catalog = from.catalog().has_records()?;
-        let (mut chosen, requests) = choose(from, what, has_catalog, options.before.is_some())?;
+        let Choice { mut chosen, requests, under } =
+            choose(from, what, has_catalog, options.before.is_some())?;
         let by_hits = chosen.hits().is_some();
         let schema = from.schema();
+        let is_chosen = wanted(from, under.as_ref().or(by_hits.then_some(&chosen)), options);
         let search = Search {
             // Declarations and attributes without a field also count as found.
             strict: &|request, found| {
@@ -287,12 +301,10 @@ impl<'a> Transfer<'a> {
                     && !by_hits
                     && (options.fields_only || !chosen.is_named(request) || !found.is_empty())
             },
-            wanted: &|key, field| {
-                (!by_hits || chosen.is_under(&schema, key))
-                    && options.before.is_none_or(|before| field.time() < before)
-            },
+            wanted: &is_chosen,
         };
         let fields = FieldPlan::new(from, &requests, to, &search)?;
+        drop(is_chosen);
         let mut transfer = Transfer {
             from,
             to,
@@ -301,6 +313,7 @@ impl<'a> Transfer<'a> {
             fields,
             chosen: Chosen::default(),
             declared: None,
+            meshes: Meshes::default(),
             left: Vec::new(),
             trail: Trail::default(),
         };
@@ -323,7 +336,12 @@ impl<'a> Transfer<'a> {
         let why = options.fields_only.then_some(FIELDS_ONLY).or_else(|| why_not(&schema, &to.schema(), runs));
         (transfer.left, transfer.declared) = match why {
             Some(why) => (Left::all(from, &chosen, &declared, why)?, None),
-            None => (Left::of_arrays(from, to, &chosen, &declared)?, Some(declared)),
+            None => {
+                let mut left = Left::default();
+                transfer.meshes = Meshes::of(from, to, &declared, chosen.everything)?;
+                transfer.meshes.report(&mut left);
+                (left.end(), Some(declared))
+            }
         };
         transfer.left.extend(left_of_graph);
         transfer.chosen = chosen;
@@ -358,31 +376,43 @@ impl<'a> Transfer<'a> {
     /// Carries everything over, in one transaction of the target; with `leaving`, another one, removes it from the
     /// source. `None`: it must be repeated.
     fn copy(&mut self, leaving: Option<Id>) -> Result<Option<TransferReport>> {
+        let mut arrays = Arrays::of(self.from, self.to, self.declared.as_deref())?;
         let transaction = self.to.begin()?;
-        match self.carry(transaction, leaving) {
+        match self.carry(transaction, leaving, &mut arrays) {
             Ok(Some((report, Some(carried)))) => {
+                // If this fails, nobody knows whether it was decided: the files of arrays stay.
                 self.to.decide(transaction, true)?;
+                arrays.end(true);
                 if leaving.is_some() {
                     self.fields.check_arrived(self.to, &carried)?;
                 }
                 Ok(Some(report))
             }
             Ok(carried) => {
-                self.to.abandon(transaction, &Session::default()).map(|()| carried.map(|(report, _)| report))
+                let abandoned = self.to.abandon(transaction, &Session::default());
+                arrays.end(false);
+                abandoned.map(|()| carried.map(|(report, _)| report))
             }
             Err(error) => {
                 let _ = self.to.abandon(transaction, &Session::default());
+                arrays.end(false);
                 Err(error)
             }
         }
     }
 
     /// The report, and the fields that the target received, if it received anything new.
-    fn carry(&mut self, transaction: Id, leaving: Option<Id>) -> Result<Option<CarriedAll>> {
-        let Transfer { from, to, options, fields, chosen, declared, left, trail, .. } = self;
+    fn carry(
+        &mut self,
+        transaction: Id,
+        leaving: Option<Id>,
+        arrays: &mut Arrays,
+    ) -> Result<Option<CarriedAll>> {
+        let Transfer { from, to, options, fields, chosen, declared, left, trail, meshes, .. } = self;
         let moving = leaving.is_some();
         let mut report = TransferReport { left: left.clone(), ..TransferReport::default() };
         let (mut late, mut foreign) = (Vec::new(), HashSet::new());
+        meshes.put(from, to, transaction)?;
         for run in declared.iter().flatten() {
             match run.put(to, transaction, moving)? {
                 Outcome::Declared => {}
@@ -401,13 +431,16 @@ impl<'a> Transfer<'a> {
                 || moving && carrier.taken > 0
                 || to.backend().has_pending(&transaction.into());
         }
-        let Carrying::Done(carried) = fields.carry(to, transaction, moving, options, &mut report)? else {
+        let Carrying::Done(carried) =
+            fields.carry(to, (transaction, moving), arrays, options, &mut report)?
+        else {
             return Ok(None);
         };
         for run in late {
             run.put(to, transaction, moving)?;
         }
         report.versions = carried.iter().map(CarriedField::versions).sum();
+        report.left.extend(left::of_arrays(arrays));
         report.left.extend(left::of_fields(from, to, fields, &carried, moving)?);
         changed |= !carried.is_empty() || to.backend().has_pending(&transaction.into());
         report.damaged = fields.damaged().map(|(_, unreadable)| unreadable.clone()).collect();
@@ -418,31 +451,11 @@ impl<'a> Transfer<'a> {
             leaving.fields_stay(fields.damaged().map(|(key, _)| key));
             let of_run = declared.iter().flatten().find(|of| of.run == *leaving.run());
             let rows = of_run.filter(|of| !foreign.contains(&of.run)).map(|of| &of.rows[..]);
-            leaving.end(own, rows)?;
+            let groups = of_run.map_or(&[][..], |of| &of.groups);
+            leaving.end(own, rows, groups)?;
         }
         fields.check_unchanged(to, &carried)?;
         Ok(Some((report, changed.then_some(carried))))
-    }
-}
-
-/// The share of the catalog that goes, and the requests for the fields; `by_age`: only fields of an age and what stands on them.
-fn choose(from: &Store, what: &What, has_catalog: bool, by_age: bool) -> Result<(Chosen, Vec<Request>)> {
-    match what {
-        What::Requests(requests) if requests.is_empty() => {
-            Err(Code::RequestTooBroad.error("a transfer needs a request"))
-        }
-        // Declarations without a field have no age.
-        What::Requests(requests) if has_catalog && !by_age => {
-            Ok((Chosen::of_requests(from, requests)?, requests.clone()))
-        }
-        What::Requests(requests) => Ok((Chosen::default(), requests.clone())),
-        _ if by_age => Err(Error::invalid("hits are not chosen by age")
-            .with_hint("give a request with the age, or hits without one")),
-        hits => {
-            let chosen = Chosen::of_hits(from, hits)?;
-            let requests = chosen.fields_under(from)?;
-            Ok((chosen, requests))
-        }
     }
 }
 

@@ -173,6 +173,8 @@ impl Written {
             decl: None,
             steps: Vec::new(),
             variables: Vec::new(),
+            groups: Vec::new(),
+            imports: Vec::new(),
             rows: Vec::new(),
         })
     }

@@ -30,7 +30,7 @@ use crate::journal::JournalOptions;
 use crate::medium::objects::{ObjectMedium, Objects};
 use crate::session::Session;
 use crate::snapshot::Order;
-use crate::writer::Encoded;
+use crate::writer::{Encoded, Payload};
 
 /// The store's folder on the simulated machine.
 const ROOT: &str = "/store";
@@ -327,7 +327,7 @@ fn field(dice: &mut Random, schema: &Schema) -> Result<Encoded<'static>> {
         },
         size: 0,
         blocks: Vec::new(),
-        payload: (&[]).into(),
+        payload: Payload::default(),
         table: Vec::new(),
         digest: None,
         origin: None,

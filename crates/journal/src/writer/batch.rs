@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use fieldstone_core::Result;
 use fieldstone_core::sync::thread::{self, ThreadId};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::FIRST_VERSION;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
 use fieldstone_format::entry::{Blocks, Entry, Location};
@@ -13,7 +13,7 @@ use fieldstone_format::log::SideRecord;
 use fieldstone_format::origin::{EntryOrigin, MOVED_SINCE, OriginRank};
 use fieldstone_format::segment::{CommitInfo, SegmentBuilder, SegmentRef};
 
-use super::encoded::Encoded;
+use super::encoded::{Encoded, Payload};
 use super::loss::Keys;
 use super::shared::Shared;
 use crate::author::{Author, is_same};
@@ -231,7 +231,7 @@ impl Batch {
     /// frame's place is known.
     pub fn add_inline(&mut self, value: Encoded<'_>) {
         let offset = self.payload.len() as u64;
-        self.payload.extend_from_slice(&value.payload);
+        self.payload.extend_from_slice(value.payload.bytes());
         self.payload.extend_from_slice(&value.table);
         self.add(0, offset, value, false);
     }
@@ -256,7 +256,18 @@ impl Batch {
 
     /// Takes a value whose bytes go to the data log.
     pub fn add_spilled(&mut self, value: Encoded<'_>, data: &mut dyn DataWriter) -> Result<()> {
-        let offset = data.write(&value.payload)?;
+        let offset = match &value.payload {
+            Payload::Bytes(payload) => data.write(payload)?,
+            Payload::Parts(parts) => {
+                let mut offset = None;
+                parts.write(&mut |part| {
+                    let at = data.write(part)?;
+                    offset.get_or_insert(at);
+                    Ok(())
+                })?;
+                offset.ok_or_else(|| Error::internal("a value of parts has none"))?
+            }
+        };
         data.write(&value.table)?;
         self.add(data.number(), offset, value, false);
         self.spilled = true;
@@ -279,9 +290,10 @@ impl Batch {
     /// Takes a value whose payload stands at `offset` of a file.
     fn add(&mut self, file: u32, offset: u64, value: Encoded<'_>, placed: bool) {
         let Encoded { key, mut entry, size, blocks, payload, table, digest, origin } = value;
+        let nbytes = payload.nbytes();
         entry.location = match entry.location {
             Location::None => {
-                let location = locate(file, offset, size, blocks, payload.len(), &table);
+                let location = locate(file, offset, size, blocks, nbytes, &table);
                 // A created field has no bytes of its own.
                 let created = entry.array.is_some()
                     && matches!(&location, Location::Blocks { blocks: Blocks::Inline(b), .. } if b.is_empty())
@@ -289,12 +301,12 @@ impl Batch {
                 if created { Location::None } else { location }
             }
             Location::External(mut external) => {
-                external.blocks = listed(offset, blocks, payload.len(), &table);
+                external.blocks = listed(offset, blocks, nbytes, &table);
                 external.file = if table.is_empty() { 0 } else { file };
                 Location::External(external)
             }
             Location::Grown(mut grown) => {
-                grown.blocks = listed(offset, blocks, payload.len(), &table);
+                grown.blocks = listed(offset, blocks, nbytes, &table);
                 grown.file = if table.is_empty() { 0 } else { file };
                 Location::Grown(grown)
             }
@@ -425,18 +437,14 @@ impl Batch {
     }
 }
 
-fn locate(file: u32, offset: u64, size: u64, blocks: Vec<Block>, payload: usize, table: &[u8]) -> Location {
+fn locate(file: u32, offset: u64, size: u64, blocks: Vec<Block>, payload: u64, table: &[u8]) -> Location {
     Location::Blocks { file, offset, size, blocks: listed(offset, blocks, payload, table) }
 }
 
 /// Blocks in the entry, or in the table that stands behind the payload.
-fn listed(offset: u64, blocks: Vec<Block>, payload: usize, table: &[u8]) -> Blocks {
+fn listed(offset: u64, blocks: Vec<Block>, payload: u64, table: &[u8]) -> Blocks {
     if blocks.len() <= INLINE_BLOCKS {
         return Blocks::Inline(blocks);
     }
-    Blocks::Table {
-        offset: offset + payload as u64,
-        length: table.len() as u64,
-        crc: fieldstone_format::crc(table),
-    }
+    Blocks::Table { offset: offset + payload, length: table.len() as u64, crc: fieldstone_format::crc(table) }
 }

@@ -42,7 +42,7 @@ use fieldstone_format::{FORMAT_VERSION, Id};
 
 use batch::{Batch, Copies};
 pub use commit::{Commit, Flight, Horizon, check_format};
-pub use encoded::Encoded;
+pub use encoded::{Encoded, Payload, StoredParts};
 pub use limits::LogLimits;
 use log::Log;
 pub use loss::{Failed, Losses};

@@ -15,8 +15,8 @@ use fieldstone_journal::Session;
 #[cfg(doc)]
 use super::{Admin, Transactions};
 use super::{
-    ArchiveOptions, ExternalSpec, FieldSpec, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions,
-    RetrieveOptions, StoredArraySpec, Value,
+    ArchiveOptions, ByteStream, ExternalSpec, FieldSpec, ListOptions, Listing, Pairs, ReadOptions,
+    RemoveOptions, RetrieveOptions, StoredArraySpec, Value,
 };
 use crate::field::{Field, Fields};
 
@@ -147,4 +147,12 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
     /// Makes what stands under an encoded first level ours, from the session's next flush on. `Denied` where
     /// another user owns it. Archiving a field claims its dataset by itself.
     fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()>;
+}
+
+/// Values that a store reads part by part while it takes them.
+pub trait FieldStreams {
+    /// Takes opaque bytes, as [`archive`](FieldAccess::archive) does, so that memory does not hold all of them; a store at the far
+    /// end of a connection holds them. They are read twice.
+    fn archive_stream(&self, key: &Pairs<'_>, stream: ByteStream<'_>, options: &ArchiveOptions)
+    -> Result<()>;
 }

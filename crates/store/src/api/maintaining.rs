@@ -31,6 +31,8 @@ pub enum MaintainAction {
     /// Files are removed that nothing names since a grace.
     #[default]
     Sweep,
+    /// Fields move to another store, as a rule says.
+    Move,
     /// Fields vanish that a rule calls too old.
     Wipe,
     /// Versions go that rules let go.
@@ -44,6 +46,7 @@ impl MaintainAction {
     pub fn as_str(self) -> &'static str {
         match self {
             MaintainAction::Sweep => "sweep",
+            MaintainAction::Move => "move",
             MaintainAction::Wipe => "wipe",
             MaintainAction::Purge => "purge",
             MaintainAction::Compact => "compact",
@@ -58,7 +61,7 @@ pub struct MaintainProgress {
     pub step: u64,
     /// Its kind.
     pub action: MaintainAction,
-    /// The rule that it is of; empty for other steps.
+    /// The rule that it is of, by its request or query; empty for other steps.
     pub request: String,
     /// Keys that were looked at, or entries that were written.
     pub done: u64,
@@ -71,11 +74,11 @@ pub struct MaintainProgress {
 pub struct MaintainStep {
     /// Its kind.
     pub action: MaintainAction,
-    /// The request of the rule that it is of; empty for other steps.
+    /// The request, or query, of the rule that it is of; empty for other steps.
     pub request: String,
     /// Whether it was made; else `why` says why not, and the numbers are estimates.
     pub done: bool,
-    /// Fields that vanish, or of which versions go.
+    /// Fields that vanish or move, or of which versions go.
     pub fields: u64,
     /// Versions that go.
     pub versions: u64,

@@ -69,7 +69,7 @@ pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;
 pub use compaction::{CompactProgress, CompactReport, Compaction, LeftLog};
 pub use erasing::{EraseSide, ErasedSide, Erasing, ErasureReport, SideCommit};
-pub use fields::FieldAccess;
+pub use fields::{FieldAccess, FieldStreams};
 pub use fieldstone_core::lock_kind::LockKind;
 pub use hiding::{HiddenFields, Hiding};
 pub use lanes::{KeyEntry, StoreSettings, TransactionState, VersionOrder};
@@ -84,16 +84,18 @@ pub use reports::{
 };
 pub use retaining::{Retaining, RetentionRule};
 pub use transactions::Transactions;
-pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};
+pub use values::{
+    ByteStream, ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value,
+};
 pub use wiping::{WipeReport, Wiping};
 
 use crate::field::Field;
 pub use crate::field::{BlockPlace, StoredArray};
 
 /// A store of fields: all calls together. Every type with these traits is one.
-pub trait FieldStore: FieldAccess + Transactions + Admin {}
+pub trait FieldStore: FieldAccess + FieldStreams + Transactions + Admin {}
 
-impl<S: FieldAccess + Transactions + Admin + ?Sized> FieldStore for S {}
+impl<S: FieldAccess + FieldStreams + Transactions + Admin + ?Sized> FieldStore for S {}
 
 /// The most frequent calls, in terms of [`FieldAccess`].
 pub trait FieldStoreExt: FieldAccess {

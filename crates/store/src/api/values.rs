@@ -10,9 +10,9 @@
 
 use std::path::Path;
 
-use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::{Code, Result};
 
 #[cfg(doc)]
 use super::FieldAccess;
@@ -58,6 +58,29 @@ impl Value<'_> {
             }
             _ => Ok(None),
         }
+    }
+}
+
+/// Opaque bytes for [`FieldStreams::archive_stream`](super::FieldStreams::archive_stream) that are read part by part.
+#[derive(Clone, Copy)]
+pub struct ByteStream<'a> {
+    /// Their number.
+    pub nbytes: u64,
+    /// Reads the bytes from an offset on into a buffer; the same each time.
+    pub read: &'a dyn Fn(u64, &mut [u8]) -> Result<()>,
+}
+
+impl ByteStream<'_> {
+    /// All of them.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let len = usize::try_from(self.nbytes).ok().filter(|len| bytes.try_reserve_exact(*len).is_ok());
+        let Some(len) = len else {
+            return Err(Code::OutOfMemory.error(format!("memory does not hold {} bytes", self.nbytes)));
+        };
+        bytes.resize(len, 0);
+        (self.read)(0, &mut bytes)?;
+        Ok(bytes)
     }
 }
 

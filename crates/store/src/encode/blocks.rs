@@ -13,7 +13,7 @@ use fieldstone_format::crc;
 use fieldstone_format::entry::{ArrayInfo, Entry, EntryId, Location};
 use fieldstone_format::keys::{EncodedKey, encode_key};
 
-use fieldstone_journal::writer::Encoded;
+use fieldstone_journal::writer::{Encoded, Payload};
 
 use crate::api::{Compression, FieldSpec, Value};
 
@@ -116,7 +116,7 @@ pub fn removal(key: EncodedKey, only: Option<EntryId>) -> Encoded<'static> {
         entry,
         size: 0,
         blocks: Vec::new(),
-        payload: Cow::Borrowed(&[]),
+        payload: Payload::default(),
         table: Vec::new(),
         digest: None,
         origin: None,
@@ -155,7 +155,7 @@ pub fn created(key: &FieldKey, spec: &FieldSpec<'_>) -> Result<Encoded<'static>>
         entry: new_entry(true, bytes, Some(array)),
         size: 0,
         blocks: Vec::new(),
-        payload: Cow::Borrowed(&[]),
+        payload: Payload::default(),
         table: Vec::new(),
         digest: None,
         origin: None,
@@ -230,7 +230,7 @@ impl<'a> Packed<'a> {
         if self.blocks.len() > INLINE_BLOCKS {
             put_blocks(&self.blocks, entry.array.is_some(), &mut table);
         }
-        let payload = self.kept.map_or(Cow::Owned(self.bytes), Cow::Borrowed);
+        let payload = Payload::from(self.kept.map_or(Cow::Owned(self.bytes), Cow::Borrowed));
         Encoded {
             key: encode_key(key),
             entry,

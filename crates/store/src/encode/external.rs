@@ -3,7 +3,6 @@
 //! An array is cut into slabs, boxes whose elements follow one another in C order, so that block after
 //! block is byte range after byte range, and a box of the array touches few of them.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use fieldstone_core::env::{Disk, DiskFile};
@@ -16,7 +15,7 @@ use fieldstone_format::entry::{ArrayInfo, Blocks, External, Layout, Location};
 use fieldstone_format::keys::encode_key;
 use fieldstone_format::location::file_url;
 
-use fieldstone_journal::writer::Encoded;
+use fieldstone_journal::writer::{Encoded, Payload};
 
 use super::blocks::new_entry;
 use crate::api::{ExternalContent, ExternalSpec, FileState};
@@ -76,7 +75,7 @@ fn prepare(
         entry,
         size: 0,
         blocks,
-        payload: Cow::Borrowed(&[]),
+        payload: Payload::default(),
         table,
         digest: None,
         origin: None,

@@ -1,14 +1,12 @@
 //! Arrays that stand in a file of the store already: an entry that says where, and nothing is read.
 
-use std::borrow::Cow;
-
 use fieldstone_core::geometry::element_count;
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{Block, INLINE_BLOCKS, put_blocks};
 use fieldstone_format::entry::{ArrayInfo, Blocks, Grown, Location};
 use fieldstone_format::keys::encode_key;
-use fieldstone_journal::writer::Encoded;
+use fieldstone_journal::writer::{Encoded, Payload};
 
 use super::blocks::new_entry;
 use crate::api::StoredArraySpec;
@@ -70,6 +68,6 @@ fn prepare(key: &FieldKey, spec: &StoredArraySpec<'_>) -> Result<Encoded<'static
     if blocks.len() > INLINE_BLOCKS {
         put_blocks(&blocks, true, &mut table);
     }
-    let payload = Cow::Borrowed(&[][..]);
+    let payload = Payload::default();
     Ok(Encoded { key: encode_key(key), entry, size: 0, blocks, payload, table, digest: None, origin: None })
 }

@@ -264,6 +264,18 @@ impl<S: FieldStore + ?Sized> FieldAccess for FilterStore<S> {
     }
 }
 
+impl<S: FieldStore + ?Sized> FieldStreams for FilterStore<S> {
+    fn archive_stream(
+        &self,
+        key: &Pairs<'_>,
+        stream: ByteStream<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.check(key)?;
+        self.beneath.archive_stream(key, stream, options)
+    }
+}
+
 impl<S: FieldStore + ?Sized> Transactions for FilterStore<S> {
     fn flush(&self, session: &Session) -> Result<()> {
         self.beneath.flush(session)
