@@ -30,6 +30,7 @@ pub mod erase;
 mod existing;
 pub mod field;
 pub mod frontends;
+pub mod holds;
 mod levels;
 pub mod local;
 pub mod locks;
@@ -49,4 +50,5 @@ pub use field::{
     Field, FieldId, FieldPart, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock,
 };
 pub use local::LocalStore;
+pub use report::verify_since;
 pub use standing::Standing;

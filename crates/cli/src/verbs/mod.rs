@@ -9,6 +9,7 @@ mod archive;
 mod arrays;
 mod audit;
 mod axes;
+mod backup;
 mod compact;
 mod completions;
 mod container;
@@ -22,6 +23,7 @@ mod find;
 mod get;
 mod graph;
 mod help;
+mod hold;
 mod ingest;
 mod init;
 mod list;
@@ -34,6 +36,7 @@ mod r#move;
 mod objects;
 mod plot;
 mod prefetch;
+mod promote;
 mod purge;
 mod rebuild;
 mod remove;
@@ -106,6 +109,9 @@ pub enum Verb {
     #[command(after_help = lock::LOCKS)]
     Locks(lock::Listed),
     Erase(erase::Arguments),
+    Hold(hold::Arguments),
+    Backup(backup::Arguments),
+    Promote(promote::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
@@ -166,6 +172,9 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Unlock(arguments) => lock::run(arguments, false, out),
         Verb::Locks(arguments) => lock::list(arguments, out),
         Verb::Erase(arguments) => erase::run(arguments, out),
+        Verb::Hold(arguments) => hold::run(arguments, out),
+        Verb::Backup(arguments) => backup::run(arguments, out),
+        Verb::Promote(arguments) => promote::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),

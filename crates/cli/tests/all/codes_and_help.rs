@@ -8,7 +8,10 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 48] = [
+const VERBS: [&str; 51] = [
+    "hold",
+    "backup",
+    "promote",
     "prefetch",
     "transaction",
     "arrays",

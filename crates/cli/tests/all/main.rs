@@ -12,6 +12,7 @@ mod completion;
 mod container;
 mod erase;
 mod harness;
+mod holds;
 mod inspect;
 mod layout;
 mod lineage;

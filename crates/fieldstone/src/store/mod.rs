@@ -24,6 +24,7 @@ mod fields;
 mod forwarded;
 mod grib_points;
 mod grids;
+mod hold;
 mod maintain;
 mod many;
 mod mesh_points;
@@ -59,6 +60,7 @@ use crate::transaction::Transaction;
 use crate::transfer::What;
 
 pub use compact::{CompactOptions, OnCompact};
+pub use hold::{Hold, hold, holds, release};
 pub use maintain::{MaintainOptions, OnMaintain};
 pub use many::AllOf;
 pub use prefetch::PrefetchReport;

@@ -8,6 +8,8 @@
 mod accepted;
 mod as_stored;
 mod attempts;
+mod backup;
+mod backup_faults;
 mod behaviours;
 mod boards;
 mod checkpoint;
@@ -28,6 +30,7 @@ mod formats;
 mod gone;
 mod group;
 mod half_mounted;
+mod holds;
 mod kept;
 mod large;
 mod locks;
