@@ -27,11 +27,13 @@ from ._array_files import (
     Partition,
 )
 from ._arrays import ArrayGroup, ArrayJob, JobReport, SetInfo
+from ._backup import backup, promote
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._execution import Execution, execution
 from ._fields import FieldWriter
 from ._graph import Edge, Graph, GraphCheck, GraphStats, Stamp, Vertex
 from ._hits import Hits
+from ._hold import Hold
 from ._ingest import ingest
 from ._lineage import Lineage
 from ._native import (
@@ -87,6 +89,7 @@ from .reports import (
     AcceptanceReport,
     Advice,
     ArchiveReport,
+    BackupReport,
     CheckpointReport,
     CompactReport,
     Damage,
@@ -95,6 +98,7 @@ from .reports import (
     ErasureReport,
     ExportReport,
     HiddenFields,
+    HoldInfo,
     IngestReport,
     LeftBehind,
     LeftLog,
@@ -126,6 +130,7 @@ __all__ = [
     "ArrayJob",
     "ArrayTable",
     "ArrayTables",
+    "BackupReport",
     "Box",
     "CheckpointReport",
     "CompactReport",
@@ -153,6 +158,8 @@ __all__ = [
     "History",
     "Hit",
     "Hits",
+    "Hold",
+    "HoldInfo",
     "Import",
     "ImportedVariable",
     "IngestReport",
@@ -220,6 +227,7 @@ __all__ = [
     "above",
     "at_least",
     "at_most",
+    "backup",
     "below",
     "between",
     "block",
@@ -244,6 +252,7 @@ __all__ = [
     "open",
     "overlaps",
     "pio_decomposition",
+    "promote",
     "related",
     "to_store",
     "uniform",

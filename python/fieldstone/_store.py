@@ -25,6 +25,7 @@ from ._arrays import ArrayJob, open_job
 from ._compact import maintaining, purging, seconds, shown
 from ._graph import Graph
 from ._hits import Hits
+from ._hold import Hold, set_hold
 from ._native import (
     Table,
     _compact,
@@ -32,6 +33,7 @@ from ._native import (
     _export_grib,
     _exports_grib,
     _hidden,
+    _holds,
     _items,
     _list_since,
     _locks,
@@ -63,6 +65,7 @@ from .reports import (
     ErasureReport,
     ExportReport,
     HiddenFields,
+    HoldInfo,
     MaintainReport,
     PrefetchReport,
     PurgeReport,
@@ -464,6 +467,22 @@ class Store(_Store):
     def rules(self) -> Rules:
         """The rules of retention that are in force, by owner and request: a tuple of RetentionRule."""
         return Rules(_rules(self))
+
+    def hold(self, lasts: float | timedelta | str = 3600, why: str | None = None) -> Hold:
+        """Keeps a purge from dropping anything, and maintenance from removing files that it replaced, until
+        the hold expires or is released: for whoever copies the store file by file, and for long jobs that
+        read an older version. Returns a Hold, which a ``with`` statement releases at its end.
+
+        `lasts` is seconds, a timedelta, or text such as "2h". Reports of purges name the hold and `why`.
+
+        Raises Invalid for a time of nothing, and for more than a year; Denied for a store opened for reading,
+        and for a store of format 1.
+        """
+        return set_hold(self, lasts, why)
+
+    def holds(self) -> tuple[HoldInfo, ...]:
+        """The holds in force, by their ends: a tuple of HoldInfo."""
+        return _holds(self)
 
     def maintain(
         self,

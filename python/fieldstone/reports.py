@@ -228,6 +228,44 @@ class WipeReport(_Report):
         )
 
 
+@dataclass(frozen=True, repr=False)
+class BackupReport(_Report):
+    """Report of ``fieldstone.backup``: the versions that the backup shows now and showed before (None if it
+    is new), files and bytes that were copied, files that were removed because nothing in the backup needs
+    them, what does not match its checksum in the source, and files that are not the store's and were not
+    copied (``foreign``). ``held``: whether a hold kept all files in the source meanwhile.
+    """
+
+    version: str
+    before: str | None
+    files: int
+    nbytes: int
+    removed: int
+    damaged: tuple[Damage, ...] = ()
+    foreign: tuple[str, ...] = ()
+    held: bool = True
+
+    def __repr__(self) -> str:
+        counts = ("files", "nbytes", "removed", "held")
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in counts)
+        return (
+            f"BackupReport({shown}, {_bounded('damaged', self.damaged)}, {_bounded('foreign', self.foreign)})"
+        )
+
+
+@dataclass(frozen=True)
+class HoldInfo(_Report):
+    """A hold in force: its name, the reason, the user who set it, when, until when it stands, and the version
+    of the store for which it was set."""
+
+    name: str
+    why: str
+    by: str
+    since: datetime
+    until: datetime
+    version: str
+
+
 @dataclass(frozen=True)
 class RetentionRule(_Report):
     """A rule of retention: the request whose fields it is about ("" means everything), or the query under

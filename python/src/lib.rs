@@ -13,6 +13,7 @@
 
 mod arrays;
 mod autoflush;
+mod backup;
 mod catalog;
 mod checkpoint;
 mod chunk;
@@ -32,6 +33,7 @@ mod fdb;
 mod fields;
 mod graph;
 mod grib;
+mod hold;
 mod ingest;
 mod interrupt;
 mod keys;
@@ -76,6 +78,8 @@ mod native {
         meshes, open_arrays, write_xdmf,
     };
     #[pymodule_export]
+    use super::backup::{backup, promote};
+    #[pymodule_export]
     use super::catalog::levels::{level_of, name_at, on_level};
     #[pymodule_export]
     use super::catalog::{
@@ -119,6 +123,8 @@ mod native {
     };
     #[pymodule_export]
     use super::grib::grib_keys;
+    #[pymodule_export]
+    use super::hold::{hold, holds, release};
     #[pymodule_export]
     use super::ingest::{ingest, suggest_schema};
     #[pymodule_export]

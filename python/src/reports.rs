@@ -8,6 +8,7 @@ use fieldstone::{
     HiddenFields, IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats,
     Status, VerifyReport, WipeReport,
 };
+use fieldstone::{BackupReport, HoldInfo};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -153,6 +154,28 @@ pub fn erased(py: Python<'_>, report: ErasureReport) -> PyResult<Bound<'_, PyAny
 pub fn wiped(py: Python<'_>, report: WipeReport) -> PyResult<Bound<'_, PyAny>> {
     let (foreign, done) = (PyTuple::new(py, report.foreign)?, report.done);
     report!(py, "WipeReport", { fields: report.fields, nbytes: report.nbytes, foreign: foreign, done: done })
+}
+
+/// The counts of a backup.
+pub fn backed_up(py: Python<'_>, report: BackupReport) -> PyResult<Bound<'_, PyAny>> {
+    let damaged = report
+        .damaged
+        .into_iter()
+        .map(|damage| report!(py, "Damage", { key: damage.key, file: damage.file, why: damage.why }));
+    let damaged = PyTuple::new(py, damaged.collect::<PyResult<Vec<_>>>()?)?;
+    let before = Some(report.before).filter(|before| !before.is_empty());
+    report!(py, "BackupReport", {
+        version: report.version, before: before, files: report.files, nbytes: report.nbytes, removed: report.removed,
+        damaged: damaged, foreign: PyTuple::new(py, report.foreign)?, held: report.held,
+    })
+}
+
+/// A hold.
+pub fn hold(py: Python<'_>, hold: HoldInfo) -> PyResult<Bound<'_, PyAny>> {
+    let (since, until) = (time_object(py, hold.since)?, time_object(py, hold.until)?);
+    report!(py, "HoldInfo", {
+        name: hold.name, why: hold.why, by: hold.by, since: since, until: until, version: hold.version,
+    })
 }
 
 /// A rule of retention.

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parent))
+import copies
 import takeovers
 import wipes
 
@@ -337,6 +338,7 @@ class Store:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
         self.entries, self.sums, self.decisions, slots = [], [], {}, {}
         self.sequences, self.wipes = {}, wipes.Wipes(SimpleNamespace(**globals()), self)
+        self.copy = copies.shown(SimpleNamespace(**globals()), self.path)
         self.taken = takeovers.Takeovers(SimpleNamespace(**globals()), self)
         owners, absent, logs = {}, {}, {}  # owners of logs, lost ones too; errors of logs that do not open
         check((self.path / "logs").is_dir(), "the folder logs is missing")
@@ -367,6 +369,8 @@ class Store:
                 self.problems.append(problem)
         for log in logs.values():
             last, end = log.last(), ends.get(log.writer)
+            if self.copy:
+                end = self.copy.last(log.writer, end)
             if last and end is not None:
                 last = next((f for f, _ in log.commits(last) if f.sequence <= end), None)
             runs = log.record(last)[2] if last else []

@@ -89,6 +89,9 @@ class Takeovers:
         folder_owner = (store.path / "logs").stat().st_uid
         for path in store.path.glob("logs/*.takeover"):
             found = re.fullmatch(r"(u(0|[1-9]\d*))-([1-9]\d*)", path.stem)
+            last = store.copy.numbers.get(found[1], 0) if found and store.copy else None
+            if last is not None and int(found[3]) > last:
+                continue  # of a backup: its version does not have it (store-format.md, 15.7)
             if found and path.stat().st_uid in {0, folder_owner, int(found[2])}:
                 newest[found[1]] = max(int(found[3]), newest.get(found[1], 0))
         for owner, number in sorted(newest.items()):

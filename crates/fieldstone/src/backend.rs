@@ -42,6 +42,7 @@ use fieldstone_store::api::{
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
 
 use fieldstone_catalog::access::CatalogAccess;
 use fieldstone_catalog::live::CatalogSettings;
@@ -156,6 +157,18 @@ pub trait BackendAdmin {
     /// The rules that move fields and count for the data of a session's user. `Denied` if this handle may not maintain the
     /// store.
     fn moving_rules(&self, session: &Session) -> Result<Vec<RetentionRule>>;
+
+    /// See [`AllOf::verify_since`](crate::AllOf::verify_since).
+    fn verify_since(&self, request: &Request, since: &str) -> Result<VerifyReport>;
+
+    /// See [`hold`](crate::hold).
+    fn hold(&self, how: &Holding) -> Result<HoldInfo>;
+
+    /// Ends a hold, by its name, before it expires.
+    fn release(&self, name: &str, session: &Session) -> Result<()>;
+
+    /// See [`holds`](crate::holds).
+    fn holds(&self) -> Result<Vec<HoldInfo>>;
 
     /// See [`Store::maintain`](crate::Store::maintain); fields have been moved before.
     fn maintain(

@@ -36,6 +36,7 @@ use fieldstone_store::api::{
     TransactionState, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
 use fieldstone_store::frontends::FilterStore;
 
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
@@ -190,6 +191,23 @@ impl BackendAdmin for FilterStore<dyn Backend> {
 
     fn moving_rules(&self, _session: &Session) -> Result<Vec<RetentionRule>> {
         Err(self.refused("maintenance"))
+    }
+
+    fn verify_since(&self, request: &Request, since: &str) -> Result<VerifyReport> {
+        self.beneath().verify_since(&self.shown(request), since)
+    }
+
+    /// A hold is on the whole store, as a filter has no files of its own.
+    fn hold(&self, how: &Holding) -> Result<HoldInfo> {
+        self.beneath().hold(how)
+    }
+
+    fn release(&self, name: &str, session: &Session) -> Result<()> {
+        self.beneath().release(name, session)
+    }
+
+    fn holds(&self) -> Result<Vec<HoldInfo>> {
+        self.beneath().holds()
     }
 
     fn maintain(

@@ -15,6 +15,7 @@
 
 pub mod arrays;
 mod backend;
+mod backup;
 pub mod catalog;
 pub mod checkpoint;
 pub mod container;
@@ -64,6 +65,7 @@ pub use fieldstone_store::{
 };
 
 pub use backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+pub use backup::{BackupOptions, BackupProgress, BackupReport, OnBackup, backup, promote};
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use interop::grib::{GribOptions, GribSource, archive_grib, grib_keys};
 pub use interop::ingest::{
@@ -75,7 +77,7 @@ pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::{
-    AllOf, CompactOptions, DatasetAccess, EraseOptions, MaintainOptions, OnCompact, OnMaintain, OnPurge,
-    PrefetchReport, PurgeOptions, RetainOptions, Store, WipeOptions,
+    AllOf, CompactOptions, DatasetAccess, EraseOptions, Hold, MaintainOptions, OnCompact, OnMaintain,
+    OnPurge, PrefetchReport, PurgeOptions, RetainOptions, Store, WipeOptions, hold, holds, release,
 };
 pub use transaction::Transaction;

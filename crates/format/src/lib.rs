@@ -53,6 +53,7 @@ pub mod claim;
 mod columns;
 pub mod commit_id;
 pub mod content_sum;
+pub mod copy_mark;
 pub mod darshan;
 pub mod data;
 pub mod entry;

@@ -31,6 +31,7 @@ mod existing;
 pub mod field;
 pub mod frontends;
 pub mod hide;
+pub mod holds;
 mod levels;
 pub mod local;
 pub mod locks;
@@ -50,4 +51,5 @@ pub use field::{
     Field, FieldId, FieldPart, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock,
 };
 pub use local::LocalStore;
+pub use report::verify_since;
 pub use standing::Standing;

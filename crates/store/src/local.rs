@@ -89,6 +89,7 @@ impl LocalOptions {
             format: self.format,
             limits: self.limits,
             closing_merges: self.closing_merges,
+            is_backup: false,
         }
     }
 }
@@ -721,6 +722,10 @@ impl Admin for LocalStore {
         };
         status.url = self.url.clone();
         status.schema = self.journal.schema().now().name().unwrap_or("custom").to_owned();
+        // The logs of a promoted copy name the store that it was copied from.
+        if self.journal.medium().files().is_some_and(|files| files.copy().is_some()) {
+            status.id = Some(self.journal.home().id);
+        }
         status.unflushed = self.journal.unflushed().count();
         // Made, and nothing flushed yet.
         status.id = status.id.or_else(|| self.journal.made_id());
@@ -742,7 +747,8 @@ impl Admin for LocalStore {
         let snapshot = self.journal.looks().even_without_logs()?;
         let identity = &*self.journal.env().identity;
         let selection = self.select(request)?;
-        report::verify(self.journal.files(), &snapshot, selection, self.journal.looks().refresher(), identity)
+        let refresher = self.journal.looks().refresher();
+        report::verify(self.journal.files(), (&snapshot, None), selection, refresher, identity)
     }
 
     fn dump(&self, request: &Request) -> Result<Vec<String>> {

@@ -20,6 +20,7 @@ use fieldstone_store::api::{
     StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WipeReport, Wiping,
     WriterStatus,
 };
+use fieldstone_store::api::{HoldInfo, Holding};
 use fieldstone_store::{FieldPart, Outline};
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -311,6 +312,8 @@ wire_struct! {
     WipeReport { fields, nbytes, foreign, done }
     Retaining { query, to, older_than, versions, drop, all, session }
     RetentionRule { request, query, to, older_than, versions, owner, since }
+    Holding { name, lasts, why, session }
+    HoldInfo { name, why, by, since, until, version }
     Maintaining { grace, max_bytes, dry_run, session }
     MaintainProgress { step, action, request, done, nbytes }
     MaintainStep {

@@ -23,10 +23,10 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{
-    Advice, CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, HiddenFields, Hiding, LeftLog,
-    ListEntry, LockKind, Locking, MaintainAction, MaintainProgress, MaintainReport, MaintainStep,
-    Maintaining, PlaceFile, PurgeProgress, PurgeReport, Purging, Retaining, RetentionRule, WipeReport,
-    Wiping,
+    Advice, CompactProgress, CompactReport, Compaction, DatasetLock, Extremes, HiddenFields, Hiding,
+    HoldInfo, Holding, LeftLog, ListEntry, LockKind, Locking, MaintainAction, MaintainProgress,
+    MaintainReport, MaintainStep, Maintaining, PlaceFile, PurgeProgress, PurgeReport, Purging, Retaining,
+    RetentionRule, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
@@ -116,6 +116,14 @@ fn a_compaction_and_its_report() {
         waiting: 300,
         left: vec![left(false), left(true)],
     });
+}
+
+#[test]
+fn a_hold() {
+    let (name, why) = (String::from("nightly"), String::from("rsync to tape"));
+    let session = Session::new(SessionId::of(7)).of_user(1001);
+    crosses(&Holding { name: name.clone(), lasts: 7_200_000_000_000, why: why.clone(), session });
+    crosses(&HoldInfo { name, why, by: "anna".into(), since: -1, until: i64::MAX, version: "v".into() });
 }
 
 #[test]

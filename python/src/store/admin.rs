@@ -134,17 +134,23 @@ impl Store {
     }
 
     /// Reads everything that `request` selects and the store's own structures, and compares it with its checksums.
-    /// Returns a VerifyReport with ``.ok`` and ``.damaged`` (key, file, why); does not raise on damage.
-    #[pyo3(signature = (request=None))]
+    /// Returns a VerifyReport with ``.ok`` and ``.damaged`` (key, file, why); does not raise on damage. With a version as
+    /// `since`, only what later flushes brought; a note counts what was passed over.
+    #[pyo3(signature = (request=None, *, since=None))]
     fn verify<'py>(
         &self,
         py: Python<'py>,
         request: Option<&Bound<'py, PyAny>>,
+        since: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
         let requests = requests(request)?;
         let reports = py.waiting(|| {
-            requests.iter().map(|request| handle.verify(request)).collect::<fieldstone::Result<Vec<_>>>()
+            let verified = |request| match since {
+                Some(since) => handle.backend().verify_since(request, since),
+                None => handle.verify(request),
+            };
+            requests.iter().map(verified).collect::<fieldstone::Result<Vec<_>>>()
         });
         reports::verify(py, reports.or_raise()?)
     }

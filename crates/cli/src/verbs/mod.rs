@@ -9,6 +9,7 @@ mod archive;
 mod arrays;
 mod audit;
 mod axes;
+mod backup;
 mod compact;
 mod completions;
 mod container;
@@ -23,6 +24,7 @@ mod get;
 mod graph;
 mod help;
 mod hide;
+mod hold;
 mod ingest;
 mod init;
 mod list;
@@ -35,6 +37,7 @@ mod r#move;
 mod objects;
 mod plot;
 mod prefetch;
+mod promote;
 mod purge;
 mod rebuild;
 mod remove;
@@ -113,6 +116,9 @@ pub enum Verb {
     #[command(after_help = hide::UNHIDE)]
     Unhide(hide::Shown),
     Erase(erase::Arguments),
+    Hold(hold::Arguments),
+    Backup(backup::Arguments),
+    Promote(promote::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
@@ -175,6 +181,9 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Hide(arguments) => hide::run(arguments, out),
         Verb::Unhide(arguments) => hide::show(arguments, out),
         Verb::Erase(arguments) => erase::run(arguments, out),
+        Verb::Hold(arguments) => hold::run(arguments, out),
+        Verb::Backup(arguments) => backup::run(arguments, out),
+        Verb::Promote(arguments) => promote::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),

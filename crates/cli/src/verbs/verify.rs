@@ -4,7 +4,7 @@ use clap::Args;
 use fieldstone::prelude::*;
 use fieldstone::{Error, json};
 
-use crate::arguments::{Reading, Selecting};
+use crate::arguments::{Reading, Selecting, version};
 use crate::output::{Done, Out, count, size};
 use crate::progress::Ticker;
 
@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   fieldstone verify store
   fieldstone verify store run=a && echo intact
+  fieldstone verify store --since @yesterday
 
 Ends with 5 if it finds damage; everything else is readable. It lists accepted losses (see fieldstone accept), which do
 not count as damage.";
@@ -24,6 +25,9 @@ pub struct Arguments {
     store: Reading,
     #[command(flatten)]
     selecting: Selecting,
+    /// Check only what flushes after this version brought, or with @FILE after that in a file
+    #[arg(long, value_name = "VERSION")]
+    since: Option<String>,
 }
 
 /// Verifies; an error of kind Corrupt after the report where something is damaged.
@@ -31,7 +35,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let ticker = Ticker::start(format!("verifying {}", store.url()), out);
-    let report = store.all_of(requests).verify()?;
+    let report = match &arguments.since {
+        Some(since) => store.all_of(requests).verify_since(&version(since)?)?,
+        None => store.all_of(requests).verify()?,
+    };
     drop(ticker);
     let damaged = report.damaged.len();
     if out.json() {

@@ -8,7 +8,10 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 50] = [
+const VERBS: [&str; 53] = [
+    "hold",
+    "backup",
+    "promote",
     "prefetch",
     "transaction",
     "arrays",

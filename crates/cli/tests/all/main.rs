@@ -13,6 +13,7 @@ mod container;
 mod erase;
 mod harness;
 mod hide;
+mod holds;
 mod inspect;
 mod layout;
 mod lineage;

@@ -1,18 +1,18 @@
 //! A store as a whole: its state, checks, losses, transactions, an overview; and errors.
 
 use fieldstone_core::{Code, Error};
-use fieldstone_store::api::ErasureReport;
 use fieldstone_store::api::{
     AcceptanceReport, Advice, CompactReport, Damage, DatasetLock, FormatPin, HiddenFields, Id, LeftLog,
     MaintainReport, MaintainStep, PurgeReport, RetentionRule, Status, StatusProblem, TransactionStatus,
     VerifyReport, WipeReport, WriterStatus,
 };
+use fieldstone_store::api::{ErasureReport, HoldInfo};
 use serde_json::{Map, Value, json};
 
 use super::fields::axes_ends;
 use super::values::{text, time};
-use crate::PrefetchReport;
 use crate::facts::Overview;
+use crate::{BackupReport, PrefetchReport};
 
 /// Maximum number of entries in one list of a status.
 const BOUND: usize = 100;
@@ -228,6 +228,38 @@ pub fn wiped(report: &WipeReport) -> Value {
         "foreign": report.foreign,
         "done": report.done,
     })
+}
+
+/// The counts of a backup.
+pub fn backed_up(report: &BackupReport) -> Value {
+    let damage = |damage: &Damage| json!({"key": damage.key, "file": damage.file, "why": damage.why});
+    json!({
+        "version": report.version,
+        "before": text(&report.before),
+        "files": report.files,
+        "nbytes": report.nbytes,
+        "removed": report.removed,
+        "damaged": report.damaged.iter().map(damage).collect::<Vec<_>>(),
+        "foreign": report.foreign,
+        "held": report.held,
+    })
+}
+
+/// A hold.
+pub fn hold(hold: &HoldInfo) -> Value {
+    json!({
+        "name": hold.name,
+        "why": hold.why,
+        "by": hold.by,
+        "since": time(hold.since),
+        "until": time(hold.until),
+        "version": hold.version,
+    })
+}
+
+/// Holds.
+pub fn holds(holds: &[HoldInfo]) -> Value {
+    json!({"holds": holds.iter().map(hold).collect::<Vec<_>>()})
 }
 
 /// Rules of retention.

@@ -82,6 +82,10 @@ macro_rules! backend_admin {
             0x0508 try retain(request: &Request, how: &Retaining) -> RetentionRule;
             0x0509 try rules() -> Vec<RetentionRule>;
             0x0528 try moving_rules(session: &Session) -> Vec<RetentionRule>;
+            0x0563 try verify_since(request: &Request, since: &str) -> VerifyReport;
+            0x0560 try hold(how: &Holding) -> HoldInfo;
+            0x0561 try release(name: &str, session: &Session) -> ();
+            0x0562 try holds() -> Vec<HoldInfo>;
             0x0518 try newest_place(key: &[u8]) -> Option<u64>;
         }
     };

@@ -32,6 +32,7 @@ use fieldstone_graph::trace::{Lineage, Step, TraceOptions};
 use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::Erasing;
+use fieldstone_store::api::Holding;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, Hiding, IfExists, ListEntry,
     ListOptions, Locking, Maintaining, Purging, ReadOptions, RemoveOptions, Retaining, RetrieveOptions,

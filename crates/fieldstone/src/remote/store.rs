@@ -24,6 +24,7 @@ use fieldstone_store::api::{
     StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HoldInfo, Holding};
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
 

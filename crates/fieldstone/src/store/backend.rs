@@ -21,7 +21,8 @@ use fieldstone_store::api::{
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
-use fieldstone_store::{erase, hide, locks, retain};
+use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
+use fieldstone_store::{erase, hide, holds, locks, retain};
 
 use super::composed::Composed;
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
@@ -194,6 +195,22 @@ impl BackendAdmin for Composed {
 
     fn moving_rules(&self, session: &Session) -> Result<Vec<RetentionRule>> {
         retain::moving_rules(&self.journal, session)
+    }
+
+    fn verify_since(&self, request: &Request, since: &str) -> Result<VerifyReport> {
+        fieldstone_store::verify_since(&self.journal, request, since)
+    }
+
+    fn hold(&self, how: &Holding) -> Result<HoldInfo> {
+        holds::hold(&self.journal, how)
+    }
+
+    fn release(&self, name: &str, session: &Session) -> Result<()> {
+        holds::release(&self.journal, name, session)
+    }
+
+    fn holds(&self) -> Result<Vec<HoldInfo>> {
+        holds::holds(&self.journal)
     }
 
     fn maintain(

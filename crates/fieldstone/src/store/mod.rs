@@ -25,6 +25,7 @@ mod fields;
 mod forwarded;
 mod grib_points;
 mod grids;
+mod hold;
 mod maintain;
 mod many;
 mod mesh_points;
@@ -62,6 +63,7 @@ use crate::transfer::What;
 
 pub use compact::{CompactOptions, OnCompact};
 pub use datasets::DatasetAccess;
+pub use hold::{Hold, hold, holds, release};
 pub use maintain::{MaintainOptions, OnMaintain};
 pub use many::AllOf;
 pub use prefetch::PrefetchReport;

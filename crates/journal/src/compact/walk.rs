@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use fieldstone_core::value::moment_text;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::entry::Entry;
 use fieldstone_format::location::AttemptTombstone;
@@ -14,7 +15,7 @@ use fieldstone_format::log::SideRecord;
 use fieldstone_format::{Id, keys, log};
 
 use crate::entry_source::{EntryCursor, EntryHeap, EntrySource, Place};
-use crate::snapshot::{Snapshot, newest_holds};
+use crate::snapshot::{Snapshot, longest_hold};
 
 /// An entry under a key, as a purge meets it.
 #[derive(Debug)]
@@ -121,8 +122,10 @@ impl Protection<'_> {
 
 /// The reason why a purge of a user's logs drops nothing at all; `None` if it may.
 pub fn protection(snapshot: &Snapshot, user: u32, now: i64) -> Option<String> {
-    if let Some(held) = newest_holds(snapshot).into_iter().find(|held| held.hold.expires > now) {
-        return Some(format!("the hold {:?} keeps everything: {}", held.hold.name, held.hold.why));
+    if let Some(held) = longest_hold(snapshot, now) {
+        let (hold, until) = (&held.hold, moment_text(held.hold.expires));
+        let why = if hold.why.is_empty() { String::new() } else { format!(": {}", hold.why) };
+        return Some(format!("the hold {:?} keeps everything until {until}{why}", hold.name));
     }
     let is_of_others = |file: &str| {
         let writer = file.rsplit('/').next().and_then(log::parse_file_name);

@@ -79,7 +79,9 @@ impl Access {
         if self.options.writable {
             return Ok(());
         }
-        let why = if self.options.at.is_some() {
+        let why = if self.options.is_backup {
+            "is a backup, which nobody writes into until it is promoted"
+        } else if self.options.at.is_some() {
             "was opened at an older version"
         } else {
             "is open for reading only"

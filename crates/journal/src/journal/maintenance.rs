@@ -17,7 +17,7 @@ use crate::compact::{
 };
 use crate::medium::posix::{FileMedium, removal_rank};
 use crate::session::Session;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, standing_holds};
 use crate::writer::check_format;
 
 /// How often a maker looks again because another one was first.
@@ -26,6 +26,8 @@ pub(super) const RACES: usize = 16;
 pub(super) const TAKEOVERS_SINCE: u32 = 2;
 /// How long replaced files stay at least where files show late, nanoseconds (R29).
 const GRACE_WHERE_LATE: u64 = 120_000_000_000;
+/// A hold keeps files that were replaced this long before it, nanoseconds: clocks differ.
+const HELD_BEFORE: i64 = 3_600_000_000_000;
 
 /// Maintenance of a store in a folder.
 #[derive(Debug, Clone, Copy)]
@@ -232,8 +234,11 @@ impl Maintenance<'_> {
         // The newest are those that readers of before may look for. Of one age a log comes last: its end file stays with it.
         condemned.sort_unstable_by_key(|(since, path)| Reverse((*since, removal_rank(path))));
         let age = |since: i64| u64::try_from(env.clock.now().saturating_sub(since)).unwrap_or(0);
+        // A user who copies the store under a hold finds all that was there when it began (R38).
+        let held = standing_holds(snapshot, env.clock.now()).map(|hold| hold.time).min();
+        let is_held = |since: i64| held.is_some_and(|held| since.saturating_add(HELD_BEFORE) >= held);
         let is_due = |(rank, (since, _)): &(usize, (i64, String))| {
-            age(*since) >= if *rank < CLOSING_WAITING { of_all } else { of_oldest }
+            !is_held(*since) && age(*since) >= if *rank < CLOSING_WAITING { of_all } else { of_oldest }
         };
         let (due, waiting): (Vec<_>, Vec<_>) = condemned.into_iter().enumerate().partition(is_due);
         let due: Vec<String> = due.into_iter().map(|(_, (_, path))| path).collect();

@@ -27,6 +27,7 @@
 
 mod accept;
 mod access;
+mod backup;
 mod begun;
 mod checkpoint;
 mod commit;
@@ -54,7 +55,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fieldstone_core::env::Env;
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::attempt::{ATTEMPTS_SINCE, Origin};
 use fieldstone_format::marker::{self, Marker};
@@ -63,6 +64,7 @@ use tracing::debug_span;
 
 pub use self::accept::{Acceptances, FileState};
 pub use self::access::Access;
+pub use self::backup::promote;
 use self::begun::Begun;
 pub use self::checkpoint::Checkpoints;
 use self::checkpoint::Written;
@@ -74,7 +76,7 @@ pub use self::format::FormatVersion;
 use self::looks::LookState;
 pub use self::looks::Looks;
 pub use self::maintenance::{Maintenance, Survey};
-use self::opening::{check_existence, check_options, find_identity, no_store, schema_of};
+use self::opening::{check_existence, check_options, find_identity, no_store, open_copy, schema_of};
 pub use self::options::JournalOptions;
 use self::pinned::Pinned;
 pub use self::purging::{PurgeOptions, PurgeProgress, PurgeReport};
@@ -90,6 +92,7 @@ use crate::home::Home;
 use crate::identity::{StoreIdentity, random_id};
 use crate::medium::Medium;
 use crate::medium::posix::FileMedium;
+use crate::medium::posix::layout::OlderVersion;
 use crate::session::Session;
 use crate::writer::Writer;
 
@@ -146,8 +149,19 @@ impl State {
 impl Journal {
     /// Opens the journal of the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: JournalOptions) -> Result<Journal> {
-        let medium = Arc::new(FileMedium::new(env.clone(), folder)?);
-        Journal::of(env, medium, &folder.display().to_string(), options)
+        let (medium, shown) = (FileMedium::new(env.clone(), folder)?, folder.display().to_string());
+        if let Some(at) = options.at.as_ref().filter(|_| medium.copy().is_some()) {
+            // A backup may have files that its source purged since.
+            for is_exact in [true, false] {
+                let at = OlderVersion { version: Version::decode(at)?, is_exact };
+                let older = FileMedium::at(env.clone(), folder, Some(at))?;
+                match Journal::of(env.clone(), Arc::new(older), &shown, options.clone()) {
+                    Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    opened => return opened,
+                }
+            }
+        }
+        Journal::of(env, Arc::new(medium), &shown, options)
     }
 
     /// Opens the journal of the store in a medium. Nothing is created before the first commit.
@@ -156,11 +170,12 @@ impl Journal {
         Journal::of(env, medium, &shown, options)
     }
 
-    fn of(env: Env, medium: Arc<dyn Medium>, shown: &str, options: JournalOptions) -> Result<Journal> {
+    fn of(env: Env, medium: Arc<dyn Medium>, shown: &str, mut options: JournalOptions) -> Result<Journal> {
         let _span = debug_span!("open", store = options.url, writable = options.writable).entered();
         check_options(&options)?;
         if let Some(files) = medium.files() {
             files.check_folder()?;
+            open_copy(files, shown, &mut options)?;
         }
         let state = State::new(&env, medium.clone(), &options);
         let found = find_identity(&*medium, &state.looks)?;

@@ -2,12 +2,14 @@
 
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::copy_mark::CopyState;
 use fieldstone_format::marker::{self, Marker};
 
 use super::looks::LookState;
 use super::options::JournalOptions;
 use super::schema_state::SCHEMA_MAX;
 use crate::identity::StoreIdentity;
+use crate::medium::posix::FileMedium;
 use crate::medium::{Look, Medium};
 
 /// The error of a store that is not there.
@@ -43,6 +45,21 @@ pub fn check_existence(
             .with_hint("open it with mode a")),
         true => Ok(()),
     }
+}
+
+/// A backup is open for reading alone, and shows one version of its source. A copy that was promoted is a store as any other.
+pub fn open_copy(files: &FileMedium, shown: &str, options: &mut JournalOptions) -> Result<()> {
+    let Some(copy) = files.copy().filter(|copy| copy.state == CopyState::Backup) else { return Ok(()) };
+    if options.writable {
+        return Err(Code::ReadOnly
+            .error(format!("the store at {shown} is a backup of store {}, which nobody writes into", copy.id))
+            .with_hint(format!(
+                "open it with mode r; fieldstone promote {shown} makes it a store of its own, which follows its source no more"
+            )));
+    }
+    options.at.get_or_insert_with(|| copy.version.encode());
+    options.is_backup = true;
+    Ok(())
 }
 
 /// The schema of a store: its own where it is there, else the one asked for.

@@ -33,6 +33,8 @@ pub struct JournalOptions {
     pub format: Option<u32>,
     /// When a log is long enough.
     pub limits: LogLimits,
+    /// Whether the store is a backup, as opening it finds.
+    pub is_backup: bool,
     /// Whether a close now and then takes over ended logs (R32).
     pub closing_merges: bool,
 }

@@ -40,7 +40,7 @@ use chain::Layers;
 pub use forgotten::may_be_below_a_floor;
 pub use format::{Pin, StoreFormat};
 pub use hides::unhidden;
-pub use holds::{StoreHold, newest_holds};
+pub use holds::{StoreHold, longest_hold, newest_holds, standing_holds};
 pub use locks::{Lock, Locks};
 pub use owners::Owners;
 pub use ranges::{Selected, StoreRange};

@@ -267,7 +267,7 @@ fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flag
             let log = writer;
             found.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
         }
-        found.holds.extend(StoreHold::decode((stamp, writer), &side)?.map(Arc::new));
+        found.holds.extend(StoreHold::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
         found.rules.extend(StoreRule::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
         if let Some(StoreRecord::Range(range)) = store_record::decode(&side)? {
             found.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);

@@ -169,7 +169,7 @@ impl TakeoverContent {
                 let log = writer;
                 self.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
             }
-            self.holds.extend(StoreHold::decode((stamp, writer), &row.record)?.map(Arc::new));
+            self.holds.extend(StoreHold::decode((stamp, writer), (user, time), &row.record)?.map(Arc::new));
             self.rules.extend(StoreRule::decode((stamp, writer), (user, time), &row.record)?.map(Arc::new));
             if let Some(StoreRecord::Range(range)) = store_record::decode(&row.record)? {
                 self.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);

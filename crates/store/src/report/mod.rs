@@ -10,4 +10,4 @@ pub use advice::advice;
 pub use dump::dump;
 pub use stats::{stats, stats_by};
 pub use status::{acceptance, status};
-pub use verify::verify;
+pub use verify::{verify, verify_since};

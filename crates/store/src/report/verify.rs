@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::env::Identity;
+use fieldstone_core::request::Request;
 use fieldstone_core::schema::Selection;
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
@@ -16,6 +17,7 @@ use fieldstone_format::log::FrameInfo;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::segment::{BlockCursor, SegmentMeta};
 use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_journal::Journal;
 use fieldstone_journal::entry_source::{EntrySource, Place};
 use fieldstone_journal::medium::Inspect;
 use fieldstone_journal::segment::Segment;
@@ -29,18 +31,23 @@ use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
 
 /// Verifies what a request selects, hidden versions included; for the empty request also the marker,
 /// every commit of every log, every table of every takeover, boards and headers.
+///
+/// With `since`, an older snapshot, only what its commits did not bring: what it has was verified before.
 pub fn verify(
     files: &Arc<Files>,
-    snapshot: &Arc<Snapshot>,
+    (snapshot, since): (&Arc<Snapshot>, Option<&Snapshot>),
     selection: Selection,
     refresher: &Mutex<Refresher>,
     identity: &dyn Identity,
 ) -> Result<VerifyReport> {
-    let mut check =
-        Check { files, snapshot, report: VerifyReport::default(), compared: Vec::new(), in_logs: Vec::new() };
+    let (report, compared, in_logs) = (VerifyReport::default(), Vec::new(), Vec::new());
+    let mut check = Check { files, snapshot, since, passed: 0, report, compared, in_logs };
     let whole = selection.is_unconstrained();
     let mut matcher = Matcher::new(selection);
     for (index, source) in snapshot.sources.iter().enumerate() {
+        if check.was_verified(source) {
+            continue;
+        }
         match source {
             EntrySource::Segment(segment, _) => check.segment(index, segment, &mut matcher)?,
             EntrySource::Takeover(takeover) => check.takeover_entries(index, takeover, &mut matcher)?,
@@ -59,18 +66,38 @@ pub fn verify(
     if whole {
         check.marker()?;
         let refresher = refresher.lock();
-        for log in &snapshot.logs {
+        for log in snapshot.logs.iter().filter(|log| !is_older_log(log, since)) {
             check.log(log, &refresher)?;
         }
-        for takeover in snapshot.taken.takeovers().all() {
+        for takeover in snapshot.taken.takeovers().all().iter().filter(|t| !is_older_takeover(t, since)) {
             check.takeover(takeover)?;
         }
         check.strangers()?;
     }
+    let passed = check.passed;
     let mut report = check.report;
+    if since.is_some() {
+        let what = if passed == 1 {
+            "1 part of a field was".to_owned()
+        } else {
+            format!("{passed} parts of fields were")
+        };
+        report.notes.push(format!("{what} passed over: the version that was named has them"));
+    }
     report.accepted = accepted(identity, snapshot, files);
     report.damaged.dedup();
     Ok(report)
+}
+
+/// Verifies what a request selects and a version does not have: all that later commits brought. NotFound if the version is gone.
+pub fn verify_since(journal: &Journal, request: &Request, since: &str) -> Result<VerifyReport> {
+    let looks = journal.looks();
+    let snapshot = looks.even_without_logs()?;
+    let older = looks.older(&snapshot, since)?;
+    let now = journal.env().clock.now();
+    let selection = journal.schema().make(|schema| schema.select_at(request, now))?;
+    let (identity, both) = (&*journal.env().identity, (&snapshot, Some(&older)));
+    verify(journal.files(), both, selection, looks.refresher(), identity)
 }
 
 /// Whether an error is a line of the report: damage, and a file that this user may not read.
@@ -78,9 +105,25 @@ fn is_line(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Denied)
 }
 
+/// Whether an older snapshot has all of a log.
+fn is_older_log(log: &SnapshotLog, since: Option<&Snapshot>) -> bool {
+    let older = since.and_then(|since| since.log(log.writer));
+    older.is_some_and(|older| older.record.sequence == log.record.sequence)
+}
+
+/// Whether an older snapshot has a takeover.
+fn is_older_takeover(takeover: &Takeover, since: Option<&Snapshot>) -> bool {
+    let mut known = since.into_iter().flat_map(|since| since.version().takeovers().to_vec());
+    known.any(|name| name.owner == takeover.owner() && name.number >= takeover.number())
+}
+
 struct Check<'a> {
     files: &'a Arc<Files>,
     snapshot: &'a Arc<Snapshot>,
+    /// A snapshot that was verified before.
+    since: Option<&'a Snapshot>,
+    /// Parts of fields that were passed over for that.
+    passed: u64,
     report: VerifyReport,
     /// The key whose pieces were compared last: those of one segment follow one another.
     compared: Vec<u8>,
@@ -111,6 +154,17 @@ impl<'a> Check<'a> {
                 Ok(())
             }
             outcome => outcome,
+        }
+    }
+
+    /// Whether a source holds nothing but what was verified before; its parts are counted.
+    fn was_verified(&mut self, source: &EntrySource) -> bool {
+        match source {
+            EntrySource::Takeover(takeover) if is_older_takeover(takeover, self.since) => {
+                self.passed += takeover.rows(TakeoverTable::Entries);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -207,6 +261,10 @@ impl<'a> Check<'a> {
                 return self.note(name(), || file, Err(e));
             }
         };
+        if self.since.is_some_and(|since| since.holds(&part.commit)) {
+            self.passed += 1;
+            return Ok(());
+        }
         if self.snapshot.gives_up(&part.commit, part.holder, &part.entry) {
             return Ok(());
         }

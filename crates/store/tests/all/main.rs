@@ -8,6 +8,8 @@
 mod accepted;
 mod as_stored;
 mod attempts;
+mod backup;
+mod backup_faults;
 mod behaviours;
 mod boards;
 mod checkpoint;
@@ -29,6 +31,7 @@ mod gone;
 mod group;
 mod half_mounted;
 mod hide;
+mod holds;
 mod kept;
 mod large;
 mod locks;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fieldstone_core::env::{Env, creation_failed, write_all_at};
 use fieldstone_core::{Error, Result};
+use fieldstone_format::copy_mark::{CopyMark, CopyState};
 use fieldstone_format::marker::{self, Marker};
 
 use super::layout::Layout;
@@ -182,5 +183,25 @@ pub fn marker_bytes(env: &Env, layout: &Layout) -> Result<Option<Vec<u8>>> {
         Err(e) => return Err(Error::io("open", &path, e)),
     };
     let length = file.stat().map_err(|e| Error::io("look at", &path, e))?.len.min(16 << 20);
-    super::open_files::read_vec(&*file, &path, 0, length).map(Some)
+    let bytes = super::open_files::read_vec(&*file, &path, 0, length)?;
+    let promoted = layout.copy().filter(|copy| copy.state == CopyState::Promoted);
+    Ok(Some(match (promoted, Marker::decode(&bytes)) {
+        // A copy keeps the marker of its source, and has an id of its own.
+        (Some(copy), Ok(marker)) => Marker { id: copy.id, ..marker }.encode(),
+        _ => bytes,
+    }))
+}
+
+/// The mark of a copy; `None` in other folders. Corrupt where that cannot be read: nobody must write into a backup.
+pub fn read_copy_mark(env: &Env, layout: &Layout) -> Result<Option<CopyMark>> {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let path = layout.copy_mark();
+    let file = match env.disk.open_plain(&path, false) {
+        Ok(file) => file,
+        Err(e) if matches!(e.kind(), NotFound | NotADirectory) => return Ok(None),
+        Err(e) => return Err(Error::io("open", &path, e)),
+    };
+    let length = file.stat().map_err(|e| Error::io("look at", &path, e))?.len;
+    let bytes = super::open_files::read_vec(&*file, &path, 0, length)?;
+    CopyMark::decode(&bytes).map(Some).map_err(|e| e.context(layout.root().display()))
 }

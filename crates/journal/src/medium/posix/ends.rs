@@ -87,7 +87,7 @@ impl Ends {
     pub fn of(&self, writer: Id, owner: u32, store: Option<&Store>) -> Option<&LogEnd> {
         let file = self.read.get(&writer).filter(|_| !planted::is(Planted::EndFileIgnored))?;
         let counts = file.counts(owner, store.map(|store| store.folder_owner));
-        let is_ours = store.is_none_or(|store| store.id == file.end.store);
+        let is_ours = store.is_none_or(|store| store.has(file.end.store));
         (counts && is_ours).then_some(&file.end)
     }
 
@@ -162,12 +162,14 @@ mod tests {
         assert!(ends.look(&*env.disk, &layout, 5).unwrap());
         assert!(!ends.look(&*env.disk, &layout, 6).unwrap());
         let of = |owner, store| ends.of(one, owner, store).map(|end| end.sequence);
-        let store = Store { id: Id([9; 16]), folder_owner: 1000 };
-        let other = Store { id: Id([8; 16]), ..store };
+        let store = Store { id: Id([9; 16]), former: [].into(), folder_owner: 1000 };
+        let other = Store { id: Id([8; 16]), ..store.clone() };
+        let promoted = Store { former: [Id([9; 16])].into(), ..other.clone() };
         assert_eq!(of(1000, None), Some(3));
         assert_eq!(of(7, None), None, "nobody ends another user's log");
         assert_eq!(of(7, Some(&store)), Some(3), "but the owner of the folder");
         assert_eq!(of(1000, Some(&other)), None, "of another store");
+        assert_eq!(of(1000, Some(&promoted)), Some(3), "that it was copied from");
         let problems: Vec<_> = ends.problems(6, 0).collect();
         assert!(problems.len() == 1 && problems[0].damage && ends.of(two, 1000, None).is_none());
         assert_eq!(ends.problems(6, 2).count(), 0, "it may only show late");

@@ -187,7 +187,7 @@ impl Looker<'_> {
             None => self.header(*writer, *file, stat.len)?,
         };
         if let Some(store) = self.store
-            && let Some(other) = header.known_store().filter(|named| *named != store.id)
+            && let Some(other) = header.known_store().filter(|named| !store.has(*named))
         {
             return Ok(Looked::Passed(format!("it is not read: it is a log of another store, {other}")));
         }

@@ -18,6 +18,7 @@
 //!
 //! Lengths prove nothing: after the last commit of a log there may be zeros, or a torn frame.
 
+pub mod backup;
 mod boards;
 pub mod checkpoint;
 mod claims;
@@ -49,10 +50,11 @@ use std::sync::Arc;
 use fieldstone_core::env::{DiskFile, Env, FileKind};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::copy_mark::CopyMark;
 use fieldstone_format::log::{CommitRecord, FrameInfo, HEADER_PREFIX, LogHeader};
 
 use self::data_log::DataLog;
-use self::layout::Layout;
+use self::layout::{Layout, OlderVersion};
 use self::linked::Existence;
 use self::log_file::LogFile;
 use self::log_reader::{LogReader, read_header};
@@ -76,8 +78,23 @@ pub struct FileMedium {
 impl FileMedium {
     /// The store in a folder, which need not be there yet.
     pub fn new(env: Env, folder: &Path) -> Result<FileMedium> {
+        FileMedium::at(env, folder, None)
+    }
+
+    /// The same; a backup shows takeovers as of an older version, as far as it still has them.
+    pub fn at(env: Env, folder: &Path, version: Option<OlderVersion>) -> Result<FileMedium> {
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
-        Ok(FileMedium::over(env, Layout::new(root), Arc::default()))
+        let layout = Layout::new(root);
+        let layout = match create::read_copy_mark(&env, &layout)? {
+            Some(mark) => layout.of_copy(mark, version),
+            None => layout,
+        };
+        Ok(FileMedium::over(env, layout, Arc::default()))
+    }
+
+    /// The mark of a copy, as it was when the folder was opened.
+    pub fn copy(&self) -> Option<&CopyMark> {
+        self.layout.copy()
     }
 
     fn over(env: Env, layout: Layout, existence: Arc<Existence>) -> FileMedium {

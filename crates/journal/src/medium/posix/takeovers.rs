@@ -82,13 +82,20 @@ impl FolderTakeovers {
     pub fn list(&mut self, names: &[String], opener: &Opener<'_>) -> Result<bool> {
         let mut by_owner: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for (owner, number) in names.iter().filter_map(|name| parse_file_name(name)) {
-            by_owner.entry(owner).or_default().push(number);
+            // A backup that is being brought up to date has takeovers that do not count yet.
+            if opener.files.layout().last_takeover(owner).is_none_or(|last| number <= last) {
+                by_owner.entry(owner).or_default().push(number);
+            }
         }
         let (mut counted, mut opened) = (Vec::new(), HashMap::new());
         self.problems.clear();
         self.losses.clear();
         for (owner, mut numbers) in by_owner {
             numbers.sort_unstable();
+            if let Some(all) = self.open_older(owner, &numbers, opener) {
+                counted.extend(all);
+                continue;
+            }
             let Some(newest) = self.newest(owner, numbers, opener) else { continue };
             match self.open_owner(owner, newest, opener) {
                 Ok(all) => counted.extend(all),
@@ -117,6 +124,15 @@ impl FolderTakeovers {
             self.note_condemned()?;
         }
         Ok(moved)
+    }
+
+    /// The takeovers of an owner at the older version that a backup is read at, where it still has them whole. The version may be
+    /// older than all of them.
+    fn open_older(&self, owner: &str, numbers: &[u64], opener: &Opener<'_>) -> Option<Vec<Arc<Takeover>>> {
+        let layout = opener.files.layout();
+        let old = layout.takeovers_at(owner, numbers)?;
+        let found = old.into_iter().find_map(|number| self.open_owner(owner, number, opener).ok());
+        found.or_else(|| layout.is_exact().then(Vec::new))
     }
 
     /// The newest takeover of an owner, of these numbers. Files that others made under his name are passed over, with a note:
@@ -201,7 +217,7 @@ impl FolderTakeovers {
         if (header.owner.name().as_str(), header.number) != (owner, number) {
             return Err(named(Error::corrupt("it carries another takeover's name")));
         }
-        if opener.store.is_some_and(|store| store.id != header.store) {
+        if opener.store.is_some_and(|store| !store.has(header.store)) {
             return Err(named(Error::corrupt("it is of another store")));
         }
         let record = read_record(&*file, &path, &header).map_err(named)?;
@@ -270,7 +286,7 @@ pub fn replaced_upto(
     let folder = layout.logs();
     let names = env.disk.list_dir(&folder).ok()?;
     let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
-    let store = Store { id: store, folder_owner: env.disk.stat(&folder).ok()?.uid };
+    let store = Store { id: store, former: layout.former(), folder_owner: env.disk.stat(&folder).ok()?.uid };
     // New handles: those of before may be of files that are gone.
     let files = Arc::new(OpenFiles::new(env.disk.clone(), layout.clone()));
     let mut takeovers = FolderTakeovers::new();

@@ -169,7 +169,7 @@ impl FolderWatch {
             return Ok(false);
         }
         // The owner of the folder could replace the files of others anyway.
-        if self.store.is_some_and(|store| users.contains(&store.folder_owner)) {
+        if self.store.as_ref().is_some_and(|store| users.contains(&store.folder_owner)) {
             self.replaced.insert(log);
             return Ok(true);
         }
@@ -209,7 +209,9 @@ impl FolderWatch {
             if let Ok(Some(Ok(marker))) = read_marker(&self.env, layout) {
                 let folder = layout.logs();
                 self.store = match self.env.disk.stat(&folder) {
-                    Ok(stat) => Some(Store { id: marker.id, folder_owner: stat.uid }),
+                    Ok(stat) => {
+                        Some(Store { id: marker.id, former: layout.former(), folder_owner: stat.uid })
+                    }
                     // Another host's folder shows late.
                     Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
                     Err(e) => return Err(Error::io("look at", &folder, e)),
