@@ -12,8 +12,8 @@ use crate::reports;
 use crate::request::single_request;
 use crate::store::Store;
 
-/// Makes or ends a rule; `older_than` is in seconds. then the query and the
-/// target of a move. `how`: whether the rule ends, and whether all may be meant.
+/// Makes or ends a rule; `older_than` is in seconds. `place` is the query and
+/// the target of a move. `how`: whether the rule ends, and whether all may be meant.
 #[pyfunction]
 #[pyo3(name = "_retain")]
 pub fn retain<'py>(
@@ -22,10 +22,10 @@ pub fn retain<'py>(
     request: Option<&Bound<'py, PyAny>>,
     older_than: Option<f64>,
     versions: Option<u64>,
-    (query, to): (Option<String>, Option<String>),
+    place: (Option<String>, Option<String>),
     how: (bool, bool),
 ) -> PyResult<Bound<'py, PyAny>> {
-    let ((drop, all), handle) = (how, store.get().handle()?);
+    let ((query, to), (drop, all), handle) = (place, how, store.get().handle()?);
     let request = single_request(request)?;
     let older_than = older_than.map(|age| {
         Duration::try_from_secs_f64(age)
