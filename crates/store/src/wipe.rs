@@ -80,6 +80,9 @@ pub fn hide(
     }
     let (fields, nbytes) = (found.fields, found.nbytes);
     if doit && fields > 0 {
+        // On a full disk there is room for this at least.
+        let maintenance = journal.maintenance();
+        let _room = maintenance.room_for_record();
         ranges.wipe(found.selections(), &snapshot, age, session)?;
     }
     Ok(WipeReport { fields, nbytes, ..WipeReport::default() })

@@ -28,6 +28,7 @@
 mod accept;
 mod access;
 mod begun;
+mod beside_logs;
 mod checkpoint;
 mod commit;
 mod datasets;

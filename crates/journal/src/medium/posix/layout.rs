@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use fieldstone_format::{Id, data, log, marker};
 
+use super::reserve::is_reserve;
+
 /// Folders that parts of a store may make beside its logs, none of which is needed to read it.
 const NAMES: [&str; 8] = ["logs", "data", "boards", "catalog", "graph", "arrays", "meshes", "histories"];
 
@@ -52,7 +54,7 @@ impl Layout {
 
     /// Whether a name directly in the store's folder is one that a store has.
     pub fn holds(&self, name: &str) -> bool {
-        name == marker::FILE_NAME || NAMES.contains(&name)
+        name == marker::FILE_NAME || NAMES.contains(&name) || is_reserve(name)
     }
 
     /// The log of a writer.
