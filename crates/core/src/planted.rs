@@ -64,11 +64,15 @@ pub enum Planted {
     WipeByStamp,
     /// A wipe with an age hides young entries, too.
     WipeWithoutAge,
+    /// An erasure takes what is shown.
+    EraseShown,
+    /// A purge condemns files of arrays that entries name.
+    ArrayFileFreed,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 25] = [
+    pub const ALL: [Planted; 27] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -94,6 +98,8 @@ impl Planted {
         Planted::PurgeUnconfirmed,
         Planted::WipeByStamp,
         Planted::WipeWithoutAge,
+        Planted::EraseShown,
+        Planted::ArrayFileFreed,
     ];
 
     /// Its name on a command line.
@@ -124,6 +130,8 @@ impl Planted {
             Planted::PurgeUnconfirmed => "purge-unconfirmed",
             Planted::WipeByStamp => "wipe-by-stamp",
             Planted::WipeWithoutAge => "wipe-without-age",
+            Planted::EraseShown => "erase-shown",
+            Planted::ArrayFileFreed => "array-file-freed",
         }
     }
 

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use fieldstone_core::env::{Disk, Env, FileKind, create_dirs_alike};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::write::UNFINISHED;
+pub use fieldstone_journal::medium::posix::array_files::is_gone;
+use fieldstone_journal::medium::posix::array_files::is_mark;
 
 /// The folder of array files in a store's.
 pub const ARRAYS: &str = "arrays";
@@ -25,31 +27,12 @@ const DEPTH: usize = 16;
 /// Permission bit of a folder in which only its owner and a file's owner can remove a file.
 const STICKY: u32 = 0o1000;
 
-/// Nanoseconds of silence after which a writer on another host counts as ended.
-const WEEK: i64 = 7 * 24 * 3600 * 1_000_000_000;
 /// Prefix of the flag of an open job.
 const FLAG: &str = "open-";
 
 /// The name of the flag that a writer leaves in the folder of its job.
 pub fn flag_of(writer: &str) -> String {
     format!("{FLAG}{writer}")
-}
-
-/// Whether the writer at the end of a file's name (`…PROCESS@HOST`, with or without `.part`) has ended: by its process,
-/// if it ran on this host, else by its silence. Names of earlier releases do not end in a writer.
-pub fn is_gone(env: &Env, path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let name = name.strip_suffix(PART).unwrap_or(name);
-    let own = env.identity.writer_name();
-    let (own_host, host) = (own.split_once('@'), name.rsplit_once('@'));
-    if let (Some((_, own_host)), Some((before, host))) = (own_host, host)
-        && own_host == host
-    {
-        let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-        return digits.parse().is_ok_and(|process| !env.identity.alive(process));
-    }
-    let changed = env.disk.stat_with_time(path).map(|(_, changed)| changed);
-    changed.is_ok_and(|changed| env.clock.now().saturating_sub(changed) > WEEK)
 }
 
 /// Removes unfinished files of ended writers: this user's files in the folders of meshes and kept partitions. Files
@@ -153,9 +136,10 @@ impl OwnFiles {
     }
 }
 
-/// Whether a file is the flag of an open job in its folder.
+/// Whether a file is the flag of an open job in its folder, or keeps account of who writes there.
 pub fn is_flag(path: &str) -> bool {
-    path.starts_with(ARRAYS) && path.rsplit('/').next().is_some_and(|name| name.starts_with(FLAG))
+    let name = path.rsplit('/').next().unwrap_or_default();
+    path.starts_with(ARRAYS) && (name.starts_with(FLAG) || is_mark(name))
 }
 
 /// Whether a netCDF file is marked as unfinished.

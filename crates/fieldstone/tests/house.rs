@@ -62,7 +62,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fieldstone-capi", &[FACADE]),
     ("fieldstone-python", &[FACADE]),
     ("fieldstone-testkit", &[CORE]),
-    ("fieldstone-simulation", &[CORE, JOURNAL, FACADE]),
+    ("fieldstone-simulation", &[CORE, FORMAT, JOURNAL, STORE, FACADE]),
 ];
 
 /// Files of more than [`LONG`] lines, each with the reason why it is not split.

@@ -10,11 +10,13 @@ use fieldstone::catalog::{
 use fieldstone::graph::{Deletion, RelationPut, VertexName};
 use fieldstone::prelude::*;
 use fieldstone::{
-    ArchiveOptions, CompactOptions, Compression, DType, FieldSpec, Id, PurgeOptions, RemoveOptions, Request,
-    Result, Run, Session, Store, Target, Value, WipeOptions,
+    ArchiveOptions, CompactOptions, Compression, DType, Error, FieldSpec, Id, PurgeOptions, RemoveOptions,
+    Request, Result, Run, Session, Store, Target, Value, WipeOptions,
 };
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{Env, create_dirs_alike, write_all_at};
+use fieldstone_format::crc;
 use fieldstone_journal::medium::posix::FileMedium;
+use fieldstone_store::api::StoredArraySpec;
 
 use crate::model::change::{AttributePlace, CELLS, Change, Key, Link, SHAPE, What};
 use crate::model::fields::pattern;
@@ -107,6 +109,7 @@ fn field(store: &Store, key: &Key, what: &What, is_compressed: bool, session: &S
     let (dtype, shape) = (DType::I4, &SHAPE);
     match what {
         What::Bytes(seed, length) => store.archive(&pairs, Value::Bytes(&pattern(*seed, *length)), &options),
+        What::Whole(value) if *value % 4 == 0 => in_file(store, key, *value, &options),
         What::Whole(value) => {
             let data = value.to_ne_bytes().repeat(CELLS);
             store.archive(&pairs, Value::Array { data: &data, dtype, shape }, &options)
@@ -131,6 +134,38 @@ fn field(store: &Store, key: &Key, what: &What, is_compressed: bool, session: &S
         // By a call of its own: `Call::Wipe`.
         What::Wiped => Ok(()),
     }
+}
+
+/// Archives an array of one value in a file of its own, as jobs do.
+fn in_file(store: &Store, key: &Key, value: i32, options: &ArchiveOptions) -> Result<()> {
+    let (Some(root), disk) = (store.backend().folder(), store.backend().env().disk.clone()) else {
+        return Err(Error::internal("the store has no folder"));
+    };
+    let mut job = [0; 8];
+    store.backend().env().rand.fill(&mut job);
+    let within = format!("arrays/{}/{:016x}/g0", key.run, u64::from_ne_bytes(job));
+    let (folder, path) = (root.join(&within), format!("{within}/{}-{}.nc", key.variable, key.step));
+    let data = value.to_ne_bytes().repeat(CELLS);
+    let failed = |e| Error::io("make", &root.join(&path), e);
+    create_dirs_alike(&*disk, &root, &folder).map_err(failed)?;
+    let file = disk.create_alike(&root.join(&path)).map_err(failed)?;
+    write_all_at(&*file, &data, 0).and_then(|()| file.sync_data()).map_err(failed)?;
+    for above in folder.ancestors().take(5) {
+        disk.sync_dir(above).map_err(failed)?;
+    }
+    let step = key.step.to_string();
+    let pairs = [("run", key.run.as_str()), ("variable", key.variable.as_str()), ("step", step.as_str())];
+    let spec = StoredArraySpec {
+        path: &path,
+        offset: 0,
+        dtype: DType::I4,
+        shape: &SHAPE,
+        fill: None,
+        block: data.len() as u64,
+        sums: &[crc(&data)],
+        holes: 0,
+    };
+    store.archive_stored(&pairs, &spec, options)
 }
 
 fn relate(store: &Store, link: &Link, stamp: u64, is_deletion: bool, session: &Session) -> Result<()> {

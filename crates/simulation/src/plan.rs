@@ -78,10 +78,12 @@ pub enum Verb {
     Forget,
     /// It wipes its user's runs, or variables of them.
     Wipe,
+    /// It makes unreadable what a run of its user's hides.
+    Expunge,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 27] = [
+const VERBS: [(Verb, &str, u64); 28] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -109,6 +111,7 @@ const VERBS: [(Verb, &str, u64); 27] = [
     (Verb::Purge, "purge", 7),
     (Verb::Forget, "forget", 4),
     (Verb::Wipe, "wipe", 5),
+    (Verb::Expunge, "expunge", 4),
 ];
 
 /// One step.

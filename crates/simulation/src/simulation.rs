@@ -33,6 +33,8 @@ pub struct KeptVersion {
     pub look: Look,
     /// Whether it held commits that a power cut may lose.
     pub is_unsure: bool,
+    /// Keys of fields in it that were erased since: it shows them no more.
+    pub erased: BTreeSet<String>,
 }
 
 /// A simulation.

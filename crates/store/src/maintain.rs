@@ -54,6 +54,10 @@ pub fn maintain(
     journal.format().check(STORE_RECORDS_SINCE, "maintenance")?;
     let snapshot = journal.looks().snapshot()?;
     let rules = rules_for(&snapshot, journal.access().user(&what.session));
+    if !what.dry_run {
+        // While there is room, a reserve is made: each step takes it for itself.
+        drop(journal.maintenance().room());
+    }
     let (report, most) = (MaintainReport::default(), what.max_bytes);
     let mut work = Maintainer { journal, what, each, is_stopped: false, report, most };
     work.step(MaintainAction::Sweep, "", Maintainer::sweep)?;

@@ -107,6 +107,9 @@ pub fn vanish(
     }
     let (fields, nbytes) = (found.fields, found.nbytes);
     if how.doit && fields > 0 {
+        // On a full disk there is room for this at least.
+        let maintenance = journal.maintenance();
+        let _room = maintenance.room_for_record();
         ranges.hide(&how.action, found.selections(), (&snapshot, how.age), session)?;
     }
     Ok(WipeReport { fields, nbytes, ..WipeReport::default() })

@@ -78,7 +78,8 @@ impl Store {
     /// `NotFound`, with the code `version-purged`.
     ///
     /// A version goes a grace after it was hidden, once its writer's log has ended, and only if nothing older stays under
-    /// its key. Open transactions, holds, and logs that lost commits keep what they may concern. Other processes may
+    /// its key. Array files of ended jobs that nothing names go, too, and data of processes that ended before their first
+    /// flush. Open transactions, holds, and logs that lost commits keep what they may concern. Other processes may
     /// read and write meanwhile.
     ///
     /// Errors: `Invalid` without a request unless `all` is set, for a keyword of single fields, and for a store in

@@ -115,7 +115,7 @@ impl Inputs {
 }
 
 /// Bytes of a takeover and its data logs.
-fn weight(takeover: &Takeover) -> u64 {
+pub fn weight(takeover: &Takeover) -> u64 {
     takeover.bytes + takeover.record.data_logs.iter().map(|(_, length)| length).sum::<u64>()
 }
 
@@ -329,7 +329,7 @@ pub fn living_names(snapshot: &Snapshot, refresher: &Refresher, user: u32) -> Ha
 }
 
 /// The id of the store, and the text of its schema, by any log or takeover.
-fn store_of(snapshot: &Snapshot) -> Option<(Id, String)> {
+pub fn store_of(snapshot: &Snapshot) -> Option<(Id, String)> {
     let living = snapshot.logs.iter().find_map(|log| {
         let store = log.header.known_store()?;
         Some((store, log.header.schema.clone()))

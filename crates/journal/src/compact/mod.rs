@@ -71,7 +71,7 @@ use fieldstone_format::takeover::{Maker, TakeoverHeader, TakeoverRecord, Takeove
 use self::commits::{CommitNumbers, write_side};
 use self::entries::EntryMerge;
 pub use self::inputs::LeftLog;
-pub(crate) use self::inputs::{Chooser, Inputs, choose, choose_all, living_names};
+pub(crate) use self::inputs::{Chooser, Inputs, choose, choose_all, living_names, store_of};
 use self::part::Progress;
 use self::payload::Payload;
 pub(crate) use self::plan::PurgePlan;

@@ -84,6 +84,8 @@ pub struct PurgePlan {
     pub damaged: Vec<usize>,
     /// The side records of an erasure, and the files that it empties.
     pub erasure: Erasure,
+    /// Files of arrays that nothing names, with their bytes.
+    pub beside: BTreeMap<String, u64>,
 }
 
 /// The side records of an erasure, and the files that it empties (R36).

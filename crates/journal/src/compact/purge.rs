@@ -5,13 +5,14 @@
 //! * of a file, exactly the ranges that entries name which stay are copied;
 //! * a data log goes only if no entry that stays names it, or if its live ranges are copied (R65).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use fieldstone_core::Result;
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::entry::{Entry, Location};
 use fieldstone_format::{Id, data, keys};
 
-use super::inputs::{Inputs, name_of_log};
+use super::inputs::{Inputs, name_of_log, weight};
 use super::plan::{PurgePlan, Share, Spans};
 use super::walk::{Judge, PurgeWalk, Verdict, inputs_of};
 use crate::entry_source::EntrySource;
@@ -28,15 +29,16 @@ impl PurgePlan {
     /// Plans a purge of these inputs; `each` is called with each key.
     pub fn find(
         (snapshot, medium): (&Snapshot, &dyn Medium),
-        inputs: &Inputs,
+        (inputs, beside): (&Inputs, &BTreeMap<String, u64>),
         now: i64,
         judge: &mut dyn Judge,
         each: &mut dyn FnMut() -> Result<()>,
     ) -> Result<PurgePlan> {
-        let mut plan = PurgePlan::default();
+        let mut plan = PurgePlan { beside: beside.clone(), ..PurgePlan::default() };
         let mut walk = PurgeWalk::new(snapshot, (inputs.user, now), inputs.sources(snapshot), judge)?;
         while walk.next_key()? {
             each()?;
+            plan.note_named(&walk)?;
             let before = plan.versions;
             for (met, verdict) in walk.entries.iter().zip(&walk.verdicts).filter(|(met, _)| met.is_input) {
                 if *verdict == Verdict::Stays {
@@ -62,6 +64,9 @@ impl PurgePlan {
             }
         }
         plan.damaged = std::mem::take(&mut walk.damaged);
+        if !walk.is_whole() {
+            plan.beside.clear();
+        }
         match walk.eraser() {
             Some(eraser) => plan.find_erased(inputs, medium, eraser)?,
             None => plan.erasure.files.clear(),
@@ -71,6 +76,22 @@ impl PurgePlan {
         plan.weigh(snapshot, inputs)?;
         plan.leave_damaged(snapshot, inputs, now, judge)?;
         Ok(plan)
+    }
+
+    /// Takes files of arrays that entries of a key name, and that stay, out of those that go.
+    fn note_named(&mut self, walk: &PurgeWalk<'_>) -> Result<()> {
+        if self.beside.is_empty() {
+            return Ok(());
+        }
+        for (met, verdict) in walk.entries.iter().zip(&walk.verdicts) {
+            if (*verdict == Verdict::Stays || !met.is_input)
+                && let Location::Grown(grown) = Entry::decode(&met.value)?.location
+                && !planted::is(Planted::ArrayFileFreed)
+            {
+                self.beside.remove(&grown.path);
+            }
+        }
+        Ok(())
     }
 
     /// Leaves data logs as they are of which anything that would be copied does not match its checksum (R19).
@@ -158,7 +179,25 @@ impl PurgePlan {
             let data_logs = rows.iter().map(|log| (log.writer, &log.row.data_logs[..]));
             self.share((takeover.shown.clone(), share), payload, is_worth, snapshot, data_logs)?;
         }
+        self.add_beside(inputs);
         Ok(())
+    }
+
+    /// Weighs files of arrays: a takeover has to name them, of the smallest input where nothing else is to be done.
+    fn add_beside(&mut self, inputs: &Inputs) {
+        if self.beside.is_empty() {
+            return;
+        }
+        self.files += self.beside.len() as u64;
+        self.freed += self.beside.values().sum::<u64>();
+        if !self.worth.is_empty() {
+            return;
+        }
+        let logs = inputs.logs.iter().map(|ended| (ended.bytes(), name_of_log(ended.log.writer)));
+        let takeovers = inputs.takeovers.iter().map(|takeover| (weight(takeover), takeover.shown.clone()));
+        if let Some((bytes, name)) = logs.chain(takeovers).min() {
+            self.worth.insert(name, Share { copied: bytes, ..Share::default() });
+        }
     }
 
     /// Weighs an input with this payload and these data logs of writers.

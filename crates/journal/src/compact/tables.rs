@@ -20,6 +20,7 @@ use fieldstone_format::{Id, crc, data, log_end, schema_extension};
 use super::ended_log::{EmptyLog, EndedLog, LogCommit};
 use super::inputs::Inputs;
 use crate::medium::Medium;
+use crate::medium::posix::There;
 use crate::takeover::Takeover;
 
 /// How long flushes of clients are remembered, nanoseconds (R71).
@@ -277,12 +278,8 @@ impl SmallTables {
     /// Names the files that nothing needs any more once the takeover is there, and forgets those that are gone.
     fn condemn(&mut self, inputs: &Inputs, medium: &dyn Medium, now: i64) -> Result<()> {
         let Some(files) = medium.files() else { return Ok(()) };
-        let (in_logs, in_data) = (files.names_in("logs")?, files.names_in("data")?);
-        let is_there = |path: &str| match path.split_once('/') {
-            Some(("logs", name)) => in_logs.contains(name),
-            Some(("data", name)) => in_data.contains(name),
-            _ => false,
-        };
+        let there = There::of(files)?;
+        let (is_there, in_data) = (|path: &str| there.has(path), &there.in_data);
         self.condemned.retain(|path, _| is_there(path));
         let row = CondemnedRow { since: now, number: inputs.number };
         let mut add = |path: String| {
@@ -303,6 +300,7 @@ impl SmallTables {
         in_data.iter().filter(of_empty).for_each(|name| add(format!("data/{name}")));
         let purged = inputs.purge.iter().flat_map(|plan| &plan.condemned);
         purged.for_each(|(writer, number)| add(format!("data/{}", data::file_name(*writer, *number))));
+        inputs.purge.iter().flat_map(|plan| plan.beside.keys()).for_each(|path| add(path.clone()));
         for takeover in &inputs.takeovers {
             add(takeover.shown.clone());
             for (number, _) in &takeover.record.data_logs {

@@ -240,6 +240,14 @@ impl<'a> PurgeWalk<'a> {
         });
     }
 
+    /// Whether all entries were met: nothing was damaged, lost, or closed to this user.
+    pub fn is_whole(&self) -> bool {
+        let snapshot = self.protection.snapshot;
+        let problems = snapshot.problems.iter().chain(&snapshot.taken.problems);
+        let is_missing = problems.filter(|problem| problem.damage || problem.skipped).count() > 0;
+        !is_missing && self.unread.is_none() && snapshot.losses.is_empty() && !self.protection.all
+    }
+
     /// The eraser, if this is an erasure.
     pub fn eraser(&mut self) -> Option<&mut dyn Eraser> {
         self.judge.eraser()

@@ -22,6 +22,7 @@ use super::ended::{check_floor, check_open};
 use super::gathering::Gathering;
 use super::looks::Looks;
 use super::unflushed::Unflushed;
+use crate::medium::posix::array_files::ArrayFolders;
 use crate::session::{Session, SessionKey};
 use crate::snapshot::{Flushed, may_be_below_a_floor};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
@@ -311,6 +312,9 @@ impl<'a> Committer<'a> {
         check_open(&*looks.access.env().identity, turn.session, None, &snapshot)?;
         let levels = turn.flight.as_ref().map(Flight::datasets).unwrap_or_default();
         self.datasets.admit(&levels, &snapshot, turn.session)?;
+        if let (Some(flight), Some(files)) = (&turn.flight, looks.medium.files()) {
+            ArrayFolders::of(files).note(flight.log(), &flight.array_files())?;
+        }
         Ok(horizon)
     }
 

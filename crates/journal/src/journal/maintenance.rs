@@ -15,7 +15,8 @@ use crate::compact::{
     CLOSING_GRACE_LEAST, CLOSING_LOGS, CLOSING_ONE_IN, CLOSING_WAITING, Chooser, CompactOptions,
     CompactProgress, CompactReport, Made, choose, living_names, make,
 };
-use crate::medium::posix::{FileMedium, removal_rank};
+use crate::medium::posix::reserve::Room;
+use crate::medium::posix::{FileMedium, There, removal_rank};
 use crate::session::Session;
 use crate::snapshot::{Snapshot, standing_holds};
 use crate::writer::check_format;
@@ -51,9 +52,12 @@ impl Maintenance<'_> {
         let _span = debug_span!("compact").entered();
         let grace = if planted::is(Planted::NoGrace) { 0 } else { options.grace };
         files.end_logs(options.grace)?;
-        let snapshot = self.look()?;
+        let mut snapshot = self.look()?;
         access.check_versions(&snapshot)?;
         check_format(TAKEOVERS_SINCE, snapshot.format.version, "a takeover")?;
+        if self.end_logless(files, &snapshot)? > 0 {
+            snapshot = self.look()?;
+        }
         let mut report = CompactReport::default();
         (report.logs.0, report.segments.0) = counts(&snapshot);
         report.files.0 = medium.inspect().size()?.0;
@@ -107,6 +111,16 @@ impl Maintenance<'_> {
         Ok(waiting)
     }
 
+    /// Room for what frees room, while it lives, where the disk is full; `None` for a store that is not in a folder.
+    pub fn room(&self) -> Option<Room<'_>> {
+        self.files().ok().map(Room::of)
+    }
+
+    /// The same for a record alone.
+    pub fn room_for_record(&self) -> Option<Room<'_>> {
+        self.files().ok().map(Room::for_little)
+    }
+
     /// The files of a store in a folder: other stores have no takeovers.
     pub(super) fn files(&self) -> Result<&FileMedium> {
         let url = &self.looks.access.options().url;
@@ -157,7 +171,7 @@ impl Maintenance<'_> {
     }
 
     /// Makes takeovers while there are ended logs; the snapshot that shows them.
-    fn take_over(
+    pub(super) fn take_over(
         &self,
         mut snapshot: Arc<Snapshot>,
         options: &CompactOptions,
@@ -290,19 +304,14 @@ impl Graces {
 }
 
 /// The files that takeovers of a user condemned and that are still there, each since when.
-fn condemned(files: &FileMedium, snapshot: &Snapshot, user: u32) -> Result<Vec<(i64, String)>> {
-    let (in_logs, in_data) = (files.names_in("logs")?, files.names_in("data")?);
+pub(super) fn condemned(files: &FileMedium, snapshot: &Snapshot, user: u32) -> Result<Vec<(i64, String)>> {
+    let there = There::of(files)?;
     let mut condemned = Vec::new();
     for takeover in snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user) {
         takeover.each_below(TakeoverTable::Condemned, &[], |key, value| {
             let since = CondemnedRow::decode(value)?.since;
             let path = String::from_utf8_lossy(key).into_owned();
-            let is_there = match path.split_once('/') {
-                Some(("logs", name)) => in_logs.contains(name),
-                Some(("data", name)) => in_data.contains(name),
-                _ => false,
-            };
-            condemned.extend(is_there.then_some((since, path)));
+            condemned.extend(there.has(&path).then_some((since, path)));
             Ok(())
         })?;
     }

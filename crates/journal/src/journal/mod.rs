@@ -29,6 +29,7 @@ mod accept;
 mod access;
 mod backup;
 mod begun;
+mod beside_logs;
 mod checkpoint;
 mod commit;
 mod datasets;

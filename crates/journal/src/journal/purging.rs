@@ -3,11 +3,11 @@
 //! One purge makes several takeovers where much is copied: each gives back the room of its inputs before the next one is made,
 //! if the grace allows it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use fieldstone_core::Result;
 use fieldstone_core::planted::{self, Planted};
+use fieldstone_core::{Code, Error, Result};
 use tracing::{debug, debug_span};
 
 use super::looks::Looks;
@@ -17,6 +17,8 @@ use crate::compact::{
     protection,
 };
 use crate::entry_source::EntrySource;
+use crate::medium::posix::FileMedium;
+use crate::medium::posix::reserve::Room;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 use crate::writer::check_format;
@@ -91,6 +93,8 @@ impl PurgeReport {
 struct Purge<'a, 'b> {
     maintenance: Maintenance<'a>,
     options: &'b PurgeOptions,
+    /// Files of arrays in closed folders that no takeover condemns, with their bytes.
+    beside: BTreeMap<String, u64>,
     /// With the grace that the store needs.
     compact: CompactOptions,
     judge: &'b mut dyn Judge,
@@ -100,6 +104,8 @@ struct Purge<'a, 'b> {
     report: PurgeReport,
     /// Bytes that may be copied yet.
     most: u64,
+    /// The error of an input that found no room.
+    full: Option<Error>,
     /// Inputs of which nothing can go now, by file.
     skipped: HashSet<String>,
     /// Inputs that cannot be read whole.
@@ -132,26 +138,26 @@ impl Maintenance<'_> {
         let files = self.files()?;
         let _span = debug_span!("purge").entered();
         let grace = if planted::is(Planted::NoGrace) { 0 } else { options.grace };
-        if options.doit {
-            files.end_logs(options.grace)?;
-        }
-        let mut snapshot = self.look()?;
-        access.check_versions(&snapshot)?;
-        if options.doit {
-            check_format(TAKEOVERS_SINCE, snapshot.format.version, "a purge")?;
-        }
+        let _room = options.doit.then(|| Room::of(files));
         let files_before = medium.inspect().size()?.0;
-        if options.doit {
-            // On a full disk this room is all that there is.
-            self.clean(files, &snapshot, Graces::all(grace))?;
-        }
+        let mut snapshot = match options.doit {
+            true => self.prepare(files, (options.grace, grace), session)?,
+            false => self.look()?,
+        };
+        access.check_versions(&snapshot)?;
         let compact = CompactOptions {
             grace: self.grace(files, options.grace),
             part_every: u64::MAX,
             ..CompactOptions::default()
         };
+        // R28: before the look that shows all that was committed into them.
+        let beside = self.unnamed_arrays(files, &snapshot, options.doit)?;
+        if !beside.is_empty() {
+            snapshot = self.look()?;
+        }
         let mut purge = Purge {
             maintenance: *self,
+            beside,
             options,
             compact,
             judge,
@@ -160,6 +166,7 @@ impl Maintenance<'_> {
             progress: PurgeProgress::default(),
             report: PurgeReport::default(),
             most: options.max_bytes.unwrap_or(u64::MAX),
+            full: None,
             skipped: HashSet::new(),
             damaged: HashSet::new(),
         };
@@ -175,12 +182,35 @@ impl Maintenance<'_> {
                 self.clean(files, &snapshot, Graces::all(grace))?;
             }
         }
-        let mut report = purge.report;
+        let (full, mut report) = (purge.full, purge.report);
         if options.doit {
             report.waiting = self.clean(files, &snapshot, Graces::all(grace))?;
         }
         report.files.1 = medium.inspect().size()?.0;
+        match full {
+            Some(error) if report.versions + report.condemned == 0 => return Err(error),
+            full => report.more |= full.is_some(),
+        }
         Ok(report)
+    }
+}
+
+impl Maintenance<'_> {
+    /// Does what a purge needs no judge for: ends logs, removes files whose grace is over, and takes over logs that hold
+    /// nothing; the store after that. `graces`: that of logs, and that of files.
+    fn prepare(&self, files: &FileMedium, graces: (u64, u64), session: &Session) -> Result<Arc<Snapshot>> {
+        unless_full(files.end_logs(graces.0))?;
+        let mut snapshot = self.look()?;
+        self.looks.access.check_versions(&snapshot)?;
+        check_format(TAKEOVERS_SINCE, snapshot.format.version, "a purge")?;
+        // On a full disk this room is all that there is, but for the reserve.
+        self.clean(files, &snapshot, Graces::all(graces.1))?;
+        if unless_full(self.end_logless(files, &snapshot))? > 0 || self.has_empty(session) {
+            snapshot = self.look()?;
+            unless_full(self.take_over_empty(&snapshot, session, graces.0))?;
+            snapshot = self.look()?;
+        }
+        Ok(snapshot)
     }
 }
 
@@ -220,7 +250,16 @@ impl Purge<'_, '_> {
         let session = self.session;
         let judge: &mut dyn Judge = &mut *self.judge;
         let how = (self.compact.part_every, Some((&**snapshot, judge)));
-        let made = make(access.env(), &**medium, &inputs, how, &mut |_| session.check(&*access.env().clock))?;
+        let made = make(access.env(), &**medium, &inputs, how, &mut |_| session.check(&*access.env().clock));
+        let made = match made {
+            // Others may find room, and give back more.
+            Err(e) if e.code() == Code::DiskFull => {
+                self.skipped.extend(chosen);
+                self.full = Some(e);
+                return Ok(Next::Again);
+            }
+            made => made?,
+        };
         if made != Made::Done {
             *races += 1;
             return if *races == RACES { Err(raced()) } else { Ok(Next::Again) };
@@ -228,6 +267,7 @@ impl Purge<'_, '_> {
         self.most = self.most.saturating_sub(copied);
         if let Some(plan) = &inputs.purge {
             self.report.count(plan);
+            self.beside.retain(|path, _| !plan.beside.contains_key(path));
             self.progress.nbytes = self.report.nbytes;
             debug!(number, versions = plan.versions, copied, freed = plan.freed, "purged");
         }
@@ -250,7 +290,7 @@ impl Purge<'_, '_> {
         let Looks { access, medium, .. } = self.maintenance.looks;
         let (session, clock) = (self.session, &*access.env().clock);
         let (progress, each) = (&mut self.progress, &mut *self.each);
-        PurgePlan::find((snapshot, &**medium), inputs, now, self.judge, &mut || {
+        PurgePlan::find((snapshot, &**medium), (inputs, &self.beside), now, self.judge, &mut || {
             session.check(clock)?;
             progress.keys += 1;
             each(*progress)
@@ -269,5 +309,13 @@ impl Purge<'_, '_> {
                 self.report.left.push(LeftLog { file, why });
             }
         }
+    }
+}
+
+/// The outcome of a step that a purge can do without.
+fn unless_full<T: Default>(made: Result<T>) -> Result<T> {
+    match made {
+        Err(e) if e.code() == Code::DiskFull => Ok(T::default()),
+        made => made,
     }
 }

@@ -213,6 +213,15 @@ impl Refresher {
         if is_accepted { Some(Ended::Accepted) } else { self.watch.ended(&log.tip) }
     }
 
+    /// Whether anything but an end file says that there is, or was, a log with this name.
+    pub fn knows(&self, log: Id) -> bool {
+        let Snapshot { losses, accepted, .. } = &*self.current;
+        self.watch.owner(log).is_some()
+            || self.current.log(log).is_some()
+            || losses.iter().any(|loss| loss.log == log)
+            || accepted.end(log).is_some()
+    }
+
     /// The logs without a commit that have ended and that no takeover replaces: their users, and how they ended.
     pub fn ended_empty(&self) -> BTreeMap<Id, (u32, Ended)> {
         let mut ended: BTreeMap<Id, (u32, Ended)> = BTreeMap::new();

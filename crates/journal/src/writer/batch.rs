@@ -140,6 +140,16 @@ impl Batch {
         own.max().unwrap_or(FIRST_VERSION)
     }
 
+    /// Files of arrays that it names, relative to the store's folder.
+    pub fn array_files(&self) -> BTreeSet<&str> {
+        let locations = self.items.iter().flatten().map(|item| &item.entry.location);
+        let paths = locations.filter_map(|location| match location {
+            Location::Grown(grown) => Some(grown.path.as_str()),
+            _ => None,
+        });
+        paths.collect()
+    }
+
     /// Copies to a data log what stands in files of a log that is left, and what waits in memory: where it
     /// stands counts from [`rebind`](Self::rebind) on.
     pub fn copy_bound(

@@ -72,6 +72,16 @@ impl Flight {
         self.batch.as_ref().map(|batch| batch.datasets()).unwrap_or_default()
     }
 
+    /// The log that the commit goes to.
+    pub fn log(&self) -> Id {
+        self.log.writer()
+    }
+
+    /// Files of arrays that the commit names, relative to the store's folder.
+    pub fn array_files(&self) -> BTreeSet<&str> {
+        self.batch.as_ref().map(|batch| batch.array_files()).unwrap_or_default()
+    }
+
     /// Has the author hand in what he adds. No lock is held, and nothing is written yet.
     pub fn ask_author(&mut self) {
         self.part = self.author.as_ref().map(|author| author.hand_in(self.log.store()));

@@ -4,12 +4,13 @@
 //! * `transaction`: beginning and deciding; `annotator`: deletions of attributes; `relations`: deletions of relations;
 //! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
 //! * `maintainer`: ends of logs whose processes are gone, or seem so; takeovers;
-//! * `wiper`: wipes;
+//! * `wiper`: wipes; `eraser`: erasures;
 //! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
 //!
 //! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
 
 mod annotator;
+mod eraser;
 mod maintainer;
 pub mod reader;
 mod relations;
@@ -52,5 +53,6 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::Purge => maintainer::purge(simulation, step),
         Verb::Forget => maintainer::forget(simulation, step),
         Verb::Wipe => wiper::wipe(simulation, step),
+        Verb::Expunge => eraser::expunge(simulation, step),
     }
 }

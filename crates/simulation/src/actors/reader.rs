@@ -76,7 +76,7 @@ pub fn remember(simulation: &mut Simulation, step: &Step) -> Checked {
         hold(&store, &mut random).map_err(|error| format!("a reader cannot hold: {}", text(&error)))?;
     simulation.held.extend(held);
     let is_unsure = simulation.model.shows_unacknowledged();
-    simulation.kept.push(KeptVersion { version, look, is_unsure });
+    simulation.kept.push(KeptVersion { version, look, is_unsure, erased: BTreeSet::new() });
     Ok(())
 }
 
@@ -145,6 +145,10 @@ pub fn look_back(simulation: &mut Simulation, step: &Step) -> Checked {
         let (version, before) = (&kept.version, &kept.look);
         return Err(format!("version {version} is not what it was: {look:?}, {before:?}"));
     }
+    let is_there = |key: &&String| look.fields.get(*key) == kept.look.fields.get(*key);
+    if let Some(key) = kept.erased.iter().find(is_there) {
+        return Err(format!("version {} shows {key}, which was erased", kept.version));
+    }
     check_since(simulation, &kept)
 }
 
@@ -184,8 +188,9 @@ pub fn check_space(simulation: &Simulation) -> Checked {
              died, with {failures} failures: {files:?}"
         ));
     }
-    let bytes: usize =
-        files.iter().filter_map(|path| simulation.world.read(path).ok()).map(|b| b.len()).sum();
+    // A reserve stays as long as there is room.
+    let counted = files.iter().filter(|path| !path.to_string_lossy().contains("/reserve-"));
+    let bytes: usize = counted.filter_map(|path| simulation.world.read(path).ok()).map(|b| b.len()).sum();
     let (payload, commits) = simulation.model.written();
     // Zeros double a log at most; merged segments repeat entries.
     // A takeover holds copies of its inputs, which stay for a grace.

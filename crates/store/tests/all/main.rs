@@ -44,6 +44,7 @@ mod owners;
 mod pieces;
 mod power_cut;
 mod purge;
+mod purge_arrays;
 mod purge_faults;
 mod retain;
 mod schedules;

@@ -91,6 +91,12 @@ impl Ends {
         (counts && is_ours).then_some(&file.end)
     }
 
+    /// Logs that ended before their first commit, and the users who ended them.
+    pub fn logless(&self) -> impl Iterator<Item = (Id, u32)> {
+        let empty = self.read.iter().filter(|(_, file)| file.end.sequence == 0);
+        empty.map(|(writer, file)| (*writer, file.owner))
+    }
+
     /// Whether a log ended before the commit that was its last one for a reader.
     pub fn is_beyond(&self, tip: &Tip, store: Option<&Store>) -> bool {
         self.of(tip.writer, tip.uid, store).is_some_and(|end| tip.record.sequence > end.sequence)

@@ -13,6 +13,7 @@ use super::FileMedium;
 use super::ends::is_of_an_end;
 use super::log_reader::{LogReader, read_header};
 use super::open_files::read_vec;
+use super::reserve::is_reserve;
 use super::takeovers::check_copies;
 use crate::medium::{Address, DataLoss, Inspect, Tip};
 use crate::takeover::Takeover;
@@ -127,6 +128,7 @@ impl Inspect for FileMedium {
             };
             for (name, kind) in names {
                 if kind == FileKind::File
+                    && !is_reserve(&name)
                     && let Ok(stat) = self.env.disk.stat(&folder.join(&name))
                 {
                     files += 1;

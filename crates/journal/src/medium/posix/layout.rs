@@ -7,6 +7,8 @@ use fieldstone_format::copy_mark::{self, CopyMark, CopyState};
 use fieldstone_format::version::{OwnerName, Version};
 use fieldstone_format::{Id, data, log, marker};
 
+use super::reserve::is_reserve;
+
 /// Folders that parts of a store may make beside its logs, none of which is needed to read it.
 const NAMES: [&str; 8] = ["logs", "data", "boards", "catalog", "graph", "arrays", "meshes", "histories"];
 
@@ -108,7 +110,7 @@ impl Layout {
 
     /// Whether a name directly in the store's folder is one that a store has.
     pub fn holds(&self, name: &str) -> bool {
-        name == marker::FILE_NAME || name == copy_mark::FILE_NAME || NAMES.contains(&name)
+        name == marker::FILE_NAME || name == copy_mark::FILE_NAME || NAMES.contains(&name) || is_reserve(name)
     }
 
     /// The log of a writer.

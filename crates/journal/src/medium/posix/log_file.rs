@@ -20,7 +20,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, HEAD, LogHeader};
-use fieldstone_format::log_end::{EndReason, LogEnd};
+use fieldstone_format::log_end::{EndReason, LogEnd, file_name as end_name};
 
 use super::end_file::{self, ENDS_SINCE};
 use super::layout::Layout;
@@ -34,6 +34,8 @@ const ZEROED_MAX: u64 = 1 << 20;
 /// Longest frame of a small flush, and how many of them come before the first zeros.
 const SMALL: u64 = 64 << 10;
 const SMALL_BEFORE: u32 = 3;
+/// A log that is begun so long after its id was drawn may have been ended before, nanoseconds. Nobody ends one within a day.
+const LATE_FIRST: i64 = 3_600_000_000_000;
 
 static ZEROS: [u8; ZEROED_MAX as usize] = [0; ZEROED_MAX as usize];
 
@@ -58,6 +60,8 @@ pub struct LogFile {
     end: Option<LogEnd>,
     /// Whether a takeover holds all that was acknowledged, so that the file may be gone.
     taken_over: bool,
+    /// When its writer drew its id, nanoseconds since 1970.
+    drawn: i64,
     last_slot: Option<Slot>,
     board: Option<BoardSlot>,
     /// Bytes of the file that are there for frames: up to the last commit, and zeros behind it.
@@ -87,6 +91,7 @@ impl LogFile {
             last: (0, 0),
             end: None,
             taken_over: false,
+            drawn: env.clock.now(),
             last_slot: None,
             board: None,
             space: 0,
@@ -183,6 +188,18 @@ impl LogFile {
         Err(if is_ended { ended_meanwhile(self.path.display(), self.last.0) } else { gone })
     }
 
+    /// After the first commit of a log that was drawn long before: its writer had files without a log, and somebody may have
+    /// ended it for that (R65).
+    fn look_late(&mut self, file: &dyn DiskFile, ends: &FrameInfo) -> Result<()> {
+        if self.env.disk.stat(&self.layout.logs().join(end_name(self.writer))).is_ok() {
+            return self.end_as_asked(file, ends);
+        }
+        match self.look_for_takeover(self.last) {
+            true => Err(ended_meanwhile(self.path.display(), self.last.0)),
+            false => Ok(()),
+        }
+    }
+
     /// After a failure: the end that is in force. The header of the next log says it as well (J-10): there may be no
     /// end file.
     fn end_after_failure(&self, file: &dyn DiskFile) -> Option<LogEnd> {
@@ -254,6 +271,8 @@ impl LogWriter for LogFile {
         } else if self.has_ends && self.linked.names() > 1 && !planted::is(Planted::WriterDoesNotLook) {
             // R53: the record is durable, and only now the look counts.
             self.end_as_asked(&*file, ends)?;
+        } else if first && self.has_ends && self.env.clock.now().saturating_sub(self.drawn) >= LATE_FIRST {
+            self.look_late(&*file, ends)?;
         }
         self.torn = None;
         self.space = self.space.max(ends.end() + zeros.len() as u64);

@@ -12,12 +12,14 @@
 //! * `takeovers`: which takeovers count, and which logs they replace; `takeover_file`: one that is being written, and what
 //!   goes when it is there; `part_file`: what makers leave that die;
 //! * `watch`: which logs moved (of the `store`); `look`: what a look at one log says; `folder`: listing again what changed;
+//! * `array_files`: the folders of array files, and which of their files may go;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
 //! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
 //!
 //! Lengths prove nothing: after the last commit of a log there may be zeros, or a torn frame.
 
+pub mod array_files;
 pub mod backup;
 mod boards;
 pub mod checkpoint;
@@ -37,6 +39,7 @@ mod look;
 pub mod open_files;
 mod part_file;
 mod remains;
+pub mod reserve;
 mod slot;
 mod store;
 mod takeover_file;
@@ -60,7 +63,7 @@ use self::log_file::LogFile;
 use self::log_reader::{LogReader, read_header};
 use self::open_files::OpenFiles;
 pub use self::part_file::FoundPart;
-pub use self::takeover_file::{LinkOutcome, TakeoverFile, removal_rank};
+pub use self::takeover_file::{LinkOutcome, TakeoverFile, There, removal_rank};
 use self::watch::FolderWatch;
 use super::{Address, Claimed, DataWriter, Inspect, LogWriter, Medium, Watch};
 use crate::identity::StoreIdentity;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, read_exact_at, write_all_at};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::owner::Owner;
 use fieldstone_format::table::{BlockRef, BlockSink};
@@ -20,6 +20,7 @@ use fieldstone_format::takeover::{TakeoverHeader, TakeoverRecord, file_name, new
 use fieldstone_format::{Id, crc};
 
 use super::FileMedium;
+use super::array_files::ArrayFolders;
 use super::takeovers::is_foreign;
 
 /// Bytes collected before they are written.
@@ -143,12 +144,42 @@ impl Drop for TakeoverFile {
 
 /// In which order condemned files go, the least first.
 pub fn removal_rank(path: &str) -> u8 {
+    if path.starts_with("arrays/") {
+        return 3;
+    }
     match path.rsplit('.').next() {
         Some("log") => 0,
         Some("ending") => 1,
         Some("end") => 2,
         Some("data") => 3,
         _ => 4,
+    }
+}
+
+/// The files of a store that a takeover may condemn.
+#[derive(Debug)]
+pub struct There<'a> {
+    files: &'a FileMedium,
+    /// Names in the folder of logs.
+    pub in_logs: HashSet<String>,
+    /// Names in the folder of data logs.
+    pub in_data: HashSet<String>,
+}
+
+impl<'a> There<'a> {
+    /// Those of now.
+    pub fn of(files: &'a FileMedium) -> Result<There<'a>> {
+        Ok(There { files, in_logs: files.names_in("logs")?, in_data: files.names_in("data")? })
+    }
+
+    /// Whether a file is there, given relative to the store's folder, and is one that may go.
+    pub fn has(&self, path: &str) -> bool {
+        match path.split_once('/') {
+            Some(("logs", name)) => self.in_logs.contains(name),
+            Some(("data", name)) => self.in_data.contains(name),
+            Some(("arrays", _)) => ArrayFolders::of(self.files).has(path),
+            _ => false,
+        }
     }
 }
 
@@ -178,6 +209,9 @@ impl FileMedium {
                 Err(e) => return Err(Error::io("remove", &file, e)),
             }
         }
+        let folders = gone.iter().filter_map(|path| path.rsplit_once('/')).map(|(folder, _)| folder);
+        let of_arrays: HashSet<&str> = folders.filter(|folder| folder.starts_with("arrays/")).collect();
+        of_arrays.into_iter().for_each(|folder| ArrayFolders::of(self).remove(folder));
         Ok(gone)
     }
 
@@ -232,7 +266,13 @@ impl FileMedium {
             if kept.is_empty() {
                 let _ = self.env.disk.unlink(&path);
             } else if is_own && kept.len() < before.len() / SLOT {
-                replace_board(&self.env, (&path, &*file), &before, &kept)?;
+                match replace_board(&self.env, (&path, &*file), &before, &kept) {
+                    // Slots that say nothing cost time alone.
+                    Err(e) if e.code() == Code::DiskFull => {
+                        let _ = self.env.disk.unlink(&path.with_extension("board-new"));
+                    }
+                    replaced => replaced?,
+                }
             }
         }
         Ok(())
