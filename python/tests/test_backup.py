@@ -32,7 +32,7 @@ def test_a_backup_answers_as_its_source_did(store: fst.Store, tmp_path: Path) ->
     assert first.before is None and first.held and first.damaged == () and calls
     version = store.version
     store.run("a").write("t", 0, np.ones(4))
-    store.run("a").annotate("note", "second")
+    store.run("a").annotate("more", "second")
     store.flush()
     with fst.open(tmp_path / "copy", mode="r") as copy:
         assert copy.version == first.version and copy.get(KEY).tolist() == [0, 1, 2, 3]
@@ -48,7 +48,7 @@ def test_a_backup_answers_as_its_source_did(store: fst.Store, tmp_path: Path) ->
     assert second.before == first.version and second.nbytes < 2**20
     with fst.open(tmp_path / "copy", mode="r") as copy:
         assert copy.get(KEY).tolist() == [1, 1, 1, 1]
-        assert sorted(hit.value for hit in copy.attributes(tag="note")) == ["first", "second"]
+        assert [hit.value for hit in copy.attributes(tag="more")] == ["second"]
     with fst.open(tmp_path / "copy", at=version) as older:
         assert older.get(KEY).tolist() == [0, 1, 2, 3]
 
@@ -58,11 +58,12 @@ def test_a_promoted_copy_is_a_store_of_its_own(store: fst.Store, tmp_path: Path)
     fst.promote(tmp_path / "copy")
     with fst.open(tmp_path / "copy") as own:
         assert own.status().id != store.status().id
-        own.run("a").annotate("note", "its own")
+        own.run("a").annotate("own", "its own")
         own.archive("run=b,variable=t,step=0", b"new")
         own.flush()
         own.compact(grace=0)
-        assert sorted(hit.value for hit in own.attributes(tag="note")) == ["first", "its own"]
+        assert [hit.value for hit in own.attributes(tag="own")] == ["its own"]
+        assert [hit.value for hit in own.attributes(tag="note")] == ["first"]
         assert own.verify().ok and own.get(KEY).tolist() == [0, 1, 2, 3]
     with pytest.raises(fst.Conflict):
         fst.backup(store, tmp_path / "copy")
@@ -91,7 +92,7 @@ def test_a_backup_follows_its_source(store: fst.Store, tmp_path: Path) -> None:
     while time.monotonic() < deadline:
         try:
             with fst.open(tmp_path / "copy", mode="r") as copy:
-                if copy.exists("run=b,variable=t,step=0"):
+                if any(copy.list("run=b")):
                     break
         except fst.NotFound:
             pass

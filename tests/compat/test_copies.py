@@ -43,7 +43,7 @@ def test_the_reader_shows_the_version_of_a_backup_and_nothing_newer(tmp_path: Pa
         shutil.copytree(source / folder, copy / folder, dirs_exist_ok=True)
     assert values(copy) == was
     with fst.open(copy, mode="r") as shown:
-        assert shown.get("run=a,variable=t,step=0").bytes() == b"first"
+        assert shown.get("run=a,variable=t,step=0") == b"first"
     fst.backup(source, copy)
     assert values(copy) == values(source) != was
     fst.promote(copy)

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, creation_failed, write_all_at, write_all_streaming};
 use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::log::{FOOT, HEAD};
 
 use super::super::end_file::UNFINISHED;
 use super::super::layout::Layout;
@@ -61,8 +62,16 @@ impl Copier<'_> {
             Some(_) => disk.open_plain(&to, true).map_err(|e| Error::io("open", &to, e))?,
             None => disk.create_alike(&to).map_err(|e| creation_failed(&*disk, &to, e))?,
         };
-        self.copy(path, &*file, &to, from, upto)?;
-        file.sync_data().map_err(|e| Error::io("sync", &to, e))?;
+        let is_log = path.starts_with("logs/") && upto - from >= (HEAD + FOOT) as u64;
+        let (head, foot) = if is_log { (HEAD as u64, FOOT as u64) } else { (0, 0) };
+        // Without its head the first new frame is not there, and without its foot the last is not (15.6).
+        put(&*file, &to, &vec![0; head as usize], from)?;
+        for (begin, end) in [(from + head, upto - foot), (from, from + head), (upto - foot, upto)] {
+            if begin < end {
+                self.copy(path, &*file, &to, begin, end)?;
+                file.sync_data().map_err(|e| Error::io("sync", &to, e))?;
+            }
+        }
         self.give(path, &to)?;
         self.report.files += 1;
         self.step(0)
