@@ -23,6 +23,7 @@ from ._age import before
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
 from ._compact import maintaining, purging, seconds, shown
+from ._datasets import Datasets
 from ._graph import Graph
 from ._hits import Hits
 from ._hold import Hold, set_hold
@@ -32,20 +33,15 @@ from ._native import (
     _erase,
     _export_grib,
     _exports_grib,
-    _hidden,
     _holds,
     _items,
     _list_since,
-    _locks,
     _maintain,
     _prefetch,
     _purge,
     _Query,
     _retain,
     _rules,
-    _set_hidden,
-    _set_lock,
-    _Store,
     _transaction,
     _wipe,
 )
@@ -60,11 +56,9 @@ from ._values import datetime_ns, plain
 from .errors import Error, Invalid
 from .reports import (
     CompactReport,
-    DatasetLock,
     DeleteReport,
     ErasureReport,
     ExportReport,
-    HiddenFields,
     HoldInfo,
     MaintainReport,
     PrefetchReport,
@@ -84,7 +78,7 @@ _R = TypeVar("_R", bound=Rows[Any])
 
 
 @final
-class Store(_Store):
+class Store(Datasets):
     """A store of fields. Made by ``fieldstone.open``.
 
     ``with fieldstone.open(url) as store:`` flushes and closes at the end; an exception discards what was not
@@ -332,50 +326,6 @@ class Store(_Store):
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")
-
-    def lock(self, request: _Request, what: Literal["archive", "list", "retrieve", "wipe"]) -> int:
-        """Forbids calls of one kind in the datasets that a request selects, durably and for everybody, until
-        `unlock`. Returns how many datasets there are.
-
-        "archive" refuses archives, pieces of fields and removals, at the call; a program that has not seen
-        the lock yet gets Denied at its flush. "list" refuses lists and axes, "retrieve" reads of fields; with
-        ``strict=False`` a retrieve passes the datasets. "wipe" refuses wipes and purges.
-
-        Raises Invalid for a keyword below the first level of keys, NotFound if no dataset is selected, Denied
-        for datasets of other users, for a store opened for reading, and for a store of format 1.
-        """
-        return _set_lock(self, request, what, True)
-
-    def unlock(self, request: _Request, what: Literal["archive", "list", "retrieve", "wipe"]) -> int:
-        """Ends locks of one kind on the datasets that a request selects. Returns how many were locked. Raises
-        what `lock` raises, but for NotFound."""
-        return _set_lock(self, request, what, False)
-
-    def locks(self) -> list[DatasetLock]:
-        """The locks in force, by dataset."""
-        return _locks(self)
-
-    def hide(self, request: _Request) -> int:
-        """Hides all fields that a request selects, durably and for everybody, until `unhide`: whole datasets,
-        or whole indexes of them. Returns how many fields vanish. No list, read, axis, statistic or query of
-        the catalog shows them; older versions of the store do. Runs, attributes and lineage stay, and so do
-        fields that others flush meanwhile or later. Their files stay: `purge` leaves hidden fields alone, and
-        `wipe` takes them.
-
-        Raises Invalid for a keyword below the second level of keys and for a request that names no values,
-        and Denied for datasets of other users, unless you own the store's folder ``logs`` or are root.
-        """
-        return _set_hidden(self, request, True)
-
-    def unhide(self, request: _Request = None) -> int:
-        """Shows again what hides within a request hid; without a request, all that is hidden. Returns how
-        many fields are there again. Raises Invalid if only hides of more than the request concern it, and
-        Denied for what another user hid, unless you own the store's folder ``logs`` or are root."""
-        return _set_hidden(self, request, False)
-
-    def hidden(self) -> list[HiddenFields]:
-        """The hides in force, oldest first."""
-        return _hidden(self)
 
     def prefetch(self, request: Any = None) -> PrefetchReport:
         """Reads fields ahead, where the store is: a later read finds their bytes in the memory of that

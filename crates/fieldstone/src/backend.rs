@@ -177,10 +177,6 @@ pub trait BackendAdmin {
         each: &mut dyn FnMut(MaintainProgress) -> Result<()>,
     ) -> Result<MaintainReport>;
 
-    /// The greatest stamp of a place in the order that a visible entry under an encoded key has, removals included: what is
-    /// moved there must have a greater one to be seen.
-    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>>;
-
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;
 
@@ -193,6 +189,10 @@ pub trait BackendLane {
     /// All entries that count under a key, newest first, each with its place in the order, its attempt, and whether it
     /// begins a generation; removals included.
     fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>>;
+
+    /// The greatest stamp of a place in the order that a visible entry under an encoded key has, removals included: what is
+    /// moved there must have a greater one to be seen.
+    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>>;
 
     /// The transactions that a user decided about, or flushed into, user by user.
     fn transactions(&self) -> Result<Vec<TransactionState>>;

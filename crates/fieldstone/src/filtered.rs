@@ -218,10 +218,6 @@ impl BackendAdmin for FilterStore<dyn Backend> {
         Err(self.refused("maintenance"))
     }
 
-    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
-        self.beneath().newest_place(key)
-    }
-
     fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {
         Err(self.refused("the format"))
     }
@@ -237,6 +233,10 @@ impl BackendLane for FilterStore<dyn Backend> {
             true => self.beneath().entries(key, session),
             false => Ok(Vec::new()),
         }
+    }
+
+    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.beneath().newest_place(key)
     }
 
     fn transactions(&self) -> Result<Vec<TransactionState>> {

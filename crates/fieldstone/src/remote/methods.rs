@@ -86,7 +86,6 @@ macro_rules! backend_admin {
             0x0560 try hold(how: &Holding) -> HoldInfo;
             0x0561 try release(name: &str, session: &Session) -> ();
             0x0562 try holds() -> Vec<HoldInfo>;
-            0x0518 try newest_place(key: &[u8]) -> Option<u64>;
         }
     };
 }
@@ -94,6 +93,7 @@ macro_rules! backend_admin {
 macro_rules! backend_lane {
     ($with:ident!($($context:tt)*)) => {
         $with! { ($($context)*)
+            0x0544 try newest_place(key: &[u8]) -> Option<u64>;
             0x0540 try transactions() -> Vec<TransactionState>;
             0x0541 try settings() -> StoreSettings;
             0x0542 try named_files() -> Vec<(String, u64)>;

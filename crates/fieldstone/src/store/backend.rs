@@ -221,10 +221,6 @@ impl BackendAdmin for Composed {
         self.fields.maintain(what, each)
     }
 
-    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
-        self.fields.newest_place(key)
-    }
-
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {
         self.journal.format().upgrade(session)
     }
@@ -238,6 +234,10 @@ impl BackendLane for Composed {
     fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>> {
         self.journal.check_there()?;
         self.fields.entries(key, session)
+    }
+
+    fn newest_place(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.fields.newest_place(key)
     }
 
     fn transactions(&self) -> Result<Vec<TransactionState>> {
