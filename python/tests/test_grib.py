@@ -325,7 +325,8 @@ def test_a_contradiction_names_both_values_and_nothing_is_archived(tmp_path):
 
 def test_a_refusal_of_the_last_of_many_messages_takes_none_before_it(tmp_path):
     many = b"".join([forecast(step=0)] * 300 + [forecast(step=6)] * 300)
-    locked = forecast(step=0, expver="0002")
+    header = ECMWF | {"expver": "0002", "date": 20260101, "time": 0, "step": 0}
+    locked = message("regular_ll_pl_grib2", **header)
     with fst.open(tmp_path / "store", schema="mars") as store:
         store.archive_grib(locked)
         store.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def store(tmp_path: Path):
 
 
 def test_hidden_fields_are_nowhere_and_come_back(store: fst.Store) -> None:
-    before, version = datetime.now(UTC), store.version()
+    before, version = datetime.now(UTC), store.version
     store.run("a").annotate("note", "stays", variable="t", step=6)
     store.flush()
     assert store.hide("run=a") == 2
@@ -49,5 +50,5 @@ def test_hidden_fields_are_nowhere_and_come_back(store: fst.Store) -> None:
 def test_an_audit_names_who_hid_and_showed(store: fst.Store) -> None:
     store.hide("run=a")
     store.unhide("run=a")
-    actions = [row.action for row in store.graph.audit(user=str(__import__("os").getuid()))]
+    actions = [row.action for row in store.graph.audit(user=os.getuid())]
     assert "hide" in actions and "unhide" in actions

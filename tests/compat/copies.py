@@ -31,10 +31,13 @@ class Shown:
                 writer = c.take(16 if whole else 8)
                 self.sequences[writer] = c.one("v")
 
-    def last(self, writer: bytes, end: int | None) -> int:
-        """The last commit of a log that counts, where it ends with `end` otherwise."""
-        last = self.sequences.get(writer, self.sequences.get(writer[:8], 0))
-        return last if end is None else min(last, end)
+
+def last(copy: Shown | None, writer: bytes, end: int | None) -> int | None:
+    """The last commit of a log that counts, where it ends with `end` otherwise."""
+    if copy is None:
+        return end
+    shown = copy.sequences.get(writer, copy.sequences.get(writer[:8], 0))
+    return shown if end is None else min(shown, end)
 
 
 def shown(reader: SimpleNamespace, store: Path) -> Shown | None:

@@ -2,8 +2,7 @@
 
     python reader.py STORE [list | get KEY | verify]
 
-Numbers in comments are sections of store-format.md; `takeovers.py` reads takeovers. The reader reads the
-whole index at once; compressed blocks need `zstandard`.
+Numbers in comments are sections of store-format.md. The whole index is read; packed blocks need `zstandard`.
 """
 
 from __future__ import annotations
@@ -337,10 +336,9 @@ class Store:
     def __init__(self, path: Path | str) -> None:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
         self.entries, self.sums, self.decisions, slots = [], [], {}, {}
-        self.sequences, self.wipes = {}, wipes.Wipes(SimpleNamespace(**globals()), self)
-        self.copy = copies.shown(SimpleNamespace(**globals()), self.path)
-        self.taken = takeovers.Takeovers(SimpleNamespace(**globals()), self)
-        owners, absent, logs = {}, {}, {}  # owners of logs, lost ones too; errors of logs that do not open
+        own, self.sequences, owners, absent, logs = SimpleNamespace(**globals()), {}, {}, {}, {}
+        self.wipes, self.copy = wipes.Wipes(own, self), copies.shown(own, self.path)
+        self.taken = takeovers.Takeovers(own, self)
         check((self.path / "logs").is_dir(), "the folder logs is missing")
         for path in self.path.glob("boards/*.board"):
             board = path.read_bytes()
@@ -368,9 +366,7 @@ class Store:
             if writer not in ends and (owners.get(writer), writer) not in self.taken.logs:
                 self.problems.append(problem)
         for log in logs.values():
-            last, end = log.last(), ends.get(log.writer)
-            if self.copy:
-                end = self.copy.last(log.writer, end)
+            last, end = log.last(), copies.last(self.copy, log.writer, ends.get(log.writer))
             if last and end is not None:
                 last = next((f for f, _ in log.commits(last) if f.sequence <= end), None)
             runs = log.record(last)[2] if last else []
