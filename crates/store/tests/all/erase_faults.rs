@@ -1,7 +1,7 @@
 //! An erasure is disturbed at every call: the process dies, and the power fails. Its content is readable or not, nothing else is
 //! lost, and the same call ends the work.
 //!
-//! `FIELDSTONE_CRASH=full` tries every call, otherwise every third.
+//! `FIELDSTONE_CRASH=full` tries every call, otherwise every seventh.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ fn r36_a_kill_at_any_call_of_an_erasure_loses_nothing_and_the_next_one_ends_it()
     assert_eq!(holding(&world), Vec::<String>::new());
     check(&world, &before, "undisturbed");
     let mut kills = 0;
-    for n in (1..=calls).step_by(if full() { 1 } else { 3 }) {
+    for n in (1..=calls).step_by(if full() { 1 } else { 7 }) {
         let (world, before) = stage();
         let env = world.process("a");
         let store = open_in(&env, &Opening::default()).unwrap();

@@ -11,6 +11,7 @@ use fieldstone_journal::Session;
 use fieldstone_journal::writer::INLINE_MAX;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
+use fieldstone_testkit::require::full;
 
 const AT_ONCE: u64 = 0;
 
@@ -243,7 +244,7 @@ fn stage() -> SimWorld {
 #[test]
 fn a_kill_at_any_call_of_maintenance_leaves_what_the_next_one_ends() {
     let (mut kills, expected) = (0, vec!["{run=a}{variable=t}{step=1}".to_owned()]);
-    for n in (1..).step_by(7) {
+    for n in (1..).step_by(if full() { 1 } else { 13 }) {
         let world = stage();
         let env = world.process("a");
         let store = open_in(&env, &Opening::default()).unwrap();

@@ -396,7 +396,9 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 }
                 Record::Groups(..) | Record::Imports(..) | Record::Meshes(_) | Record::Histories(_) => {
                     let (run, what, words) = arrays::words(record);
-                    of_arrays.push((run, what, words, user, place(i, 0)));
+                    if run.as_ref().is_none_or(|run| stays(run, 0)) {
+                        of_arrays.push((run, what, words, user, place(i, 0)));
+                    }
                 }
                 Record::Tags(all) => tags.extend(all.iter().map(|tag| (tag.clone(), user, place(i, 0)))),
                 Record::Remove(all) => {

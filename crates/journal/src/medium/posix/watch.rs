@@ -598,13 +598,15 @@ impl Watch for FolderWatch {
         };
         let mut ended: Vec<(Id, u32)> = self.empty.iter().map(|(writer, owner)| (*writer, *owner)).collect();
         ended.retain(has_ended);
-        // R65: writers with files and without a log are ended, too.
+        // R65: writers with files and without a log are ended, too. A maker of a takeover that was taken for one may have
+        // made it all the same, and then the takeover's data log counts.
         let logless = self.ends.logless().filter(|(writer, _)| {
             let has_log = self.log_states.contains_key(writer) || self.empty.contains_key(writer);
             let name = fieldstone_format::log::file_name(*writer);
             !has_log
                 && !self.logs_folder.names.contains(&name)
                 && matches!(self.takeovers.counted().log(*writer), Ok(None))
+                && !self.takeovers.counted().all().iter().any(|takeover| takeover.header.id == *writer)
         });
         ended.extend(logless);
         ended.sort_unstable();
