@@ -33,7 +33,7 @@ use fieldstone_format::store_record::Selection;
 use fieldstone_format::version::TakeoverName;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
-use fieldstone_journal::snapshot::{Snapshot, Wiped};
+use fieldstone_journal::snapshot::{Snapshot, Wiped, purged_beyond};
 
 use crate::engine::{Dialect, FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
@@ -61,7 +61,7 @@ pub struct IndexFollower<'a, I: BorrowMut<Index>> {
     /// The transaction whose content is overlaid on the tables.
     overlay: Option<Id>,
     begun: bool,
-    /// Selections of new wipes and hides, about whose runs the store is to be asked.
+    /// Selections of new wipes, hides and purges, about whose runs the store is to be asked.
     wiped: Vec<Selection>,
     attributes: u64,
 }
@@ -189,6 +189,8 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
         let mut shown = Vec::new();
         if let Some(feed) = self.feed.as_ref().filter(|_| !marks.is_empty()) {
             [self.wiped, shown] = feed.snapshot().wipes.beyond(&marks, feed.snapshot());
+            // A purge drops removals with all that they hide: who has not met them yet asks what is there.
+            self.wiped.extend(purged_beyond(&marks, feed.snapshot())?);
         }
         let decided = self.index().apply_decisions(states)?;
         if let Some(feed) = self.feed.clone()

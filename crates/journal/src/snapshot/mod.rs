@@ -43,7 +43,7 @@ pub use hides::unhidden;
 pub use holds::{StoreHold, longest_hold, newest_holds, standing_holds};
 pub use locks::{Lock, Locks};
 pub use owners::Owners;
-pub use ranges::{Selected, StoreRange};
+pub use ranges::{Selected, StoreRange, purged_beyond};
 pub use refresh::{Flushed, Refresher};
 pub use rules::{StoreRule, newest_rules, rules_for};
 pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting};

@@ -5,9 +5,14 @@ use std::sync::Arc;
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::{decode_names, encode_value, skip_value};
-use fieldstone_format::store_record::{Range, RangeAction, Selection};
+use fieldstone_format::keys::{decode_names, decode_value, encode_value, skip_value};
+use fieldstone_format::store_record::{Range, RangeAction, Selection, SelectionItem};
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_format::takeover::rows::DatasetRow;
 use fieldstone_format::version::Version;
+
+use super::Snapshot;
+use crate::marks::Marks;
 
 /// The user who may do anything.
 pub(super) const ROOT: u32 = 0;
@@ -45,6 +50,40 @@ pub(super) fn selects(items: &[Item], levels: &[LevelValues<'_>]) -> bool {
         let value = found.map_or(&absent[..], |(_, value)| value);
         values.binary_search_by(|known| (**known).cmp(value)).is_ok()
     })
+}
+
+/// Datasets that are listed one by one; beyond that everything is selected.
+const DATASETS_LISTED: usize = 1000;
+
+/// The datasets in which purges have dropped entries, removals among them, that a follower with these marks may not have met.
+pub fn purged_beyond(marks: &Marks, snapshot: &Snapshot) -> Result<Vec<Selection>> {
+    let mut datasets = Vec::new();
+    for takeover in snapshot.taken.takeovers().all() {
+        let known = marks.number(takeover.owner());
+        if takeover.number() <= known {
+            continue;
+        }
+        takeover.each_below(TakeoverTable::Datasets, &[], |level, row| {
+            if DatasetRow::decode(row)?.purged > known {
+                datasets.push(dataset(level)?);
+            }
+            Ok(())
+        })?;
+    }
+    if datasets.len() > DATASETS_LISTED {
+        datasets = vec![Selection { items: Vec::new() }];
+    }
+    Ok(datasets)
+}
+
+/// The selection of one dataset, by its encoded first level.
+fn dataset(mut level: &[u8]) -> Result<Selection> {
+    let mut items = Vec::new();
+    for keyword in decode_names(&mut level)?.iter() {
+        let values = vec![decode_value(&mut level)?];
+        items.push(SelectionItem { level: 0, keyword: keyword.clone(), values });
+    }
+    Ok(Selection { items })
 }
 
 /// The keys that a selection of whole datasets and indexes selects.
