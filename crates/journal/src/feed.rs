@@ -189,6 +189,11 @@ impl TransactionState {
         self.committed && self.closed && self.kinds == ALL_KINDS
     }
 
+    /// Whether no user aborted it: [`covers`](Self::covers) then names all that was ever visible.
+    pub fn is_kept(&self) -> bool {
+        self.by_user.iter().all(|(_, state)| !state.aborted())
+    }
+
     /// The position, in the order of all commits, of the content of kinds `bits` of a commit: the decision that last
     /// made it visible. `None` if it is not visible.
     pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {

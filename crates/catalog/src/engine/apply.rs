@@ -3,6 +3,7 @@
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, is_catalog, rows_erased};
+use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::{Commit, TransactionState};
 use fieldstone_journal::snapshot::Order;
 
@@ -10,7 +11,7 @@ use super::fields::{FieldRow, HeldFields, HeldPlace, Standing};
 use super::ground::LogUser;
 use super::index::{Doing, Index};
 use super::order::{Decided, EntrySource, User};
-use super::prepared::{apply_kept, apply_prepared, apply_record, change, pending};
+use super::prepared::{Pending, apply_kept, apply_prepared, apply_record, change, keep, pending};
 use super::workspace::Workspace;
 use super::writers::describe;
 use super::{Cell, Wait};
@@ -19,6 +20,33 @@ use super::{Cell, Wait};
 /// comes later.
 const PREPARED: Order = (u64::MAX - 1, Id::LEAST);
 const UNFLUSHED: Order = (u64::MAX, Id::LEAST);
+
+/// A record of the catalog in a commit.
+struct CommitRecord<'a> {
+    index: i64,
+    /// The index of the record that began its call.
+    call: i64,
+    side: &'a SideRecord,
+    decoded: Result<Record>,
+}
+
+/// The catalog's records of a commit, of which the first given one has the index `first`.
+fn records(commit: &Commit, first: usize) -> impl Iterator<Item = CommitRecord<'_>> {
+    let mut begun = first as i64;
+    let records = commit.side.iter().enumerate().map(move |(i, side)| ((first + i) as i64, side));
+    records.filter(|(_, side)| is_catalog(side)).map(move |(index, side)| {
+        let decoded = Record::decode(side);
+        let call = match &decoded {
+            Ok(Record::Attributes(batch)) if batch.continues => begun,
+            Ok(Record::Attributes(_)) => {
+                begun = index;
+                index
+            }
+            _ => index,
+        };
+        CommitRecord { index, call, side, decoded }
+    })
+}
 
 impl Index {
     /// Applies a commit. Commits of one log must come in their order. A commit that is already applied is
@@ -49,25 +77,14 @@ impl Index {
         self.work.ground.names.applied(commit.writer, commit.sequence);
         let decision = commit.transaction.and_then(|id| self.decisions.get(id).cloned());
         self.decisions.note_undecided(&mut self.work.ground, commit.transaction)?;
-        let mut call = first as i64;
-        let records = commit.side.iter().enumerate().map(|(i, side)| (first + i, side));
-        for (i, side) in records.filter(|(_, side)| is_catalog(side)) {
-            let decoded = Record::decode(side).and_then(|record| Ok((record, rows_erased(side)?)));
-            let (record, erased) = match decoded {
+        for CommitRecord { index, call, side, decoded } in records(commit, first) {
+            let (record, erased) = match decoded.and_then(|record| Ok((record, rows_erased(side)?))) {
                 Ok(decoded) => decoded,
                 Err(error) => {
-                    let place = format!("side record {i} of commit {}", commit.sequence);
+                    let place = format!("side record {index} of commit {}", commit.sequence);
                     self.problems.push(error.context(format!("log {}, {place}", commit.writer)));
                     continue;
                 }
-            };
-            let of_call = match &record {
-                Record::Attributes(batch) if batch.continues => call,
-                Record::Attributes(_) => {
-                    call = i as i64;
-                    call
-                }
-                _ => i as i64,
             };
             // The place that a forgotten decision gave it.
             let order = commit.order.unwrap_or((commit.stamp, commit.writer));
@@ -76,8 +93,8 @@ impl Index {
                 log,
                 writer: commit.writer,
                 sequence: commit.sequence,
-                record: i as i64,
-                call: of_call,
+                record: index,
+                call,
                 own: commit.stamp,
                 user,
                 txn: 0,
@@ -130,13 +147,13 @@ impl Index {
             if txn.decided == print {
                 continue;
             }
-            decided.fields.push(id);
-            if txn.dropped {
+            if txn.dropped && !txn.not_revertible && decision.is_kept() {
                 // The transaction was visible as a whole, and its content is not kept by kinds.
-                decided.rebuild = true;
-                return Ok(decided);
+                decided.lacking.push(id);
+                continue;
             }
-            if !change(&mut self.work, txn.number, txn.not_revertible, decision)? {
+            decided.fields.push(id);
+            if txn.dropped || !change(&mut self.work, txn.number, txn.not_revertible, decision)? {
                 decided.rebuild = true;
                 return Ok(decided);
             }
@@ -150,6 +167,38 @@ impl Index {
             self.work.ground.set_txn(id, txn)?;
         }
         Ok(decided)
+    }
+
+    /// Keeps the records of a [lacking](Decided::lacking) transaction by kinds again; `commits` are those that
+    /// were applied. The next [`apply_decisions`](Index::apply_decisions) applies them by the present decision.
+    pub fn restore(
+        &mut self,
+        transaction: Id,
+        commits: &mut dyn Iterator<Item = Result<Commit>>,
+    ) -> Result<()> {
+        let mut txn = self.work.ground.txn(transaction)?;
+        for commit in commits {
+            let commit = commit?;
+            let Some(log) = self.work.ground.names.known_log(commit.writer) else { continue };
+            let number = log.number;
+            for CommitRecord { index, call, side, decoded } in records(&commit, 0) {
+                // One that cannot be read was reported when it was applied.
+                let Ok(decoded) = decoded else { continue };
+                let kept = Pending {
+                    log: number,
+                    sequence: commit.sequence as i64,
+                    record: index,
+                    own: commit.stamp as i64,
+                    call,
+                    bit: decoded.kind_bit().into(),
+                    // Which decision applied it is not known any more; another order than any makes it go first.
+                    applied: Some((0, 0)),
+                };
+                keep(&mut self.work, txn.number, &kept, side)?;
+            }
+        }
+        txn.dropped = false;
+        self.work.ground.set_txn(transaction, txn)
     }
 
     /// Whether content of a transaction was applied, and no decision on it, although takeovers have forgotten it meanwhile:

@@ -1,6 +1,7 @@
 //! Applies the records of transactions (Q-4). `pending` keeps them until the whole transaction is decided;
 //! each is applied as soon as its kind is visible. If a decision hides rows again that neither hid other rows
-//! nor were hidden, they are deleted; otherwise the tables are built again from the logs.
+//! nor were hidden, they are deleted; otherwise the tables are built again from the logs. Once all of a
+//! transaction is visible, its records are no longer kept: a later decision reads those again from its logs.
 
 use fieldstone_core::Result;
 use fieldstone_format::catalog::{Record, rows_erased};
@@ -16,10 +17,10 @@ use super::{Cell, attributes, declare, remove};
 pub(super) struct Pending {
     pub log: i64,
     pub sequence: i64,
-    record: i64,
-    own: i64,
-    call: i64,
-    bit: i64,
+    pub record: i64,
+    pub own: i64,
+    pub call: i64,
+    pub bit: i64,
     /// The order of the decision under which it is applied; `None` if it is not applied.
     pub applied: Option<(u64, i64)>,
 }
@@ -50,32 +51,38 @@ pub(super) fn apply_prepared(
 ) -> Result<()> {
     let bit = record.kind_bit();
     let seen = decision.and_then(|decision| decision.visible(bit, source.writer, source.sequence));
-    let mut applied = (0, 0, 0);
+    let mut applied = None;
     if let Some(order) = seen {
         source.order = order;
         source.decider = work.ground.log(order.1)?;
         apply_record(work, source, record, erased)?;
-        applied = (1, order.0 as i64, source.decider);
+        applied = Some((order.0, source.decider));
     }
     // Also for records that the decision does not cover: a decision that is read late may be older than the
     // end, and cover them.
     if decision.is_some_and(|decision| decision.is_whole() || !decision.committed) {
         return Ok(());
     }
-    let [a, b, c, d, e, f, g, h, i, j, k] = [
-        source.txn,
-        source.log,
-        source.sequence as i64,
-        source.record,
-        source.own as i64,
-        source.call,
-        bit.into(),
-        applied.0,
-        applied.1,
-        applied.2,
-        side.kind.into(),
-    ]
-    .map(Cell::Int);
+    let kept = Pending {
+        log: source.log,
+        sequence: source.sequence as i64,
+        record: source.record,
+        own: source.own as i64,
+        call: source.call,
+        bit: bit.into(),
+        applied,
+    };
+    keep(work, source.txn, &kept, side)
+}
+
+/// Keeps a record of a transaction.
+pub(super) fn keep(work: &mut Workspace, txn: i64, kept: &Pending, side: &SideRecord) -> Result<()> {
+    let Pending { log, sequence, record, own, call, bit, applied } = *kept;
+    let (stamp, decider) = applied.map_or((0, 0), |(stamp, decider)| (stamp as i64, decider));
+    let applied = i64::from(applied.is_some());
+    let kind = i64::from(side.kind);
+    let [a, b, c, d, e, f, g, h, i, j, k] =
+        [txn, log, sequence, record, own, call, bit, applied, stamp, decider, kind].map(Cell::Int);
     let cells = [a, b, c, d, e, f, g, h, i, j, k, Cell::Bytes(&side.bytes)];
     let sql = "INSERT INTO pending (txn, log, sequence, record, own, call, bit, applied, stamp, decider, kind, \
                content) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING";

@@ -126,6 +126,26 @@ impl<'a, I: BorrowMut<Index>> IndexFollower<'a, I> {
         logs.iter().try_for_each(|(log, rows)| self.index().apply_entries(*log, rows))
     }
 
+    /// Gives the index the records of a transaction again, as far as the marks say that they were applied.
+    fn restore(&mut self, transaction: Id, states: &[TransactionState], marks: &Marks) -> Result<()> {
+        let Some(feed) = self.feed.clone() else { return Ok(()) };
+        let since = feed.taken_since(marks)?;
+        let states = states.iter().filter(|state| state.transaction == transaction);
+        let mut writers: Vec<Id> =
+            states.flat_map(|state| &state.covers).map(|(writer, _)| *writer).collect();
+        writers.sort_unstable();
+        writers.dedup();
+        for writer in writers {
+            let last = feed.applied_of(marks, &since, writer);
+            let is_part = |commit: &Result<Commit>| match commit {
+                Ok(commit) => commit.transaction == Some(transaction) && commit.sequence <= last,
+                Err(_) => true,
+            };
+            self.index().restore(transaction, &mut feed.commits(writer, 0)?.filter(is_part))?;
+        }
+        Ok(())
+    }
+
     /// Gives the index the owners of runs, if there are several users. `own`: this user's unflushed records
     /// are applied, too.
     fn set_owners(&mut self, own: bool) {
@@ -192,7 +212,15 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
             // A purge drops removals with all that they hide: who has not met them yet asks what is there.
             self.wiped.extend(purged_beyond(&marks, feed.snapshot())?);
         }
-        let decided = self.index().apply_decisions(states)?;
+        let mut decided = self.index().apply_decisions(states)?;
+        if !decided.rebuild && !decided.lacking.is_empty() {
+            for transaction in std::mem::take(&mut decided.lacking) {
+                self.restore(transaction, states, &marks)?;
+            }
+            let rest = self.index().apply_decisions(states)?;
+            decided.rebuild = rest.rebuild || !rest.lacking.is_empty();
+            decided.fields.extend(rest.fields);
+        }
         if let Some(feed) = self.feed.clone()
             && self.index().missed_decision(|id| feed.forgets(id))
         {

@@ -16,6 +16,7 @@ use fieldstone_format::catalog::{
 };
 use fieldstone_format::log::{Decision, SideRecord, kinds};
 use fieldstone_journal::feed::{Commit, TransactionState};
+use fieldstone_journal::snapshot::ALL_KINDS;
 
 const STORE: Id = Id([1; 16]);
 const WRITER: Id = Id([2; 16]);
@@ -559,6 +560,38 @@ fn what_a_transaction_kept_out_comes_back_by_replay() {
     apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
     apply_of(&mut index, 12, 15, None, &attributes(0, &[1.0]));
     assert_eq!(read(&mut index), [1.0]);
+}
+
+/// Only the transaction's own records are read again.
+#[test]
+fn a_kind_of_a_whole_transaction_is_switched_off_and_on_without_a_replay() {
+    let mut index = index();
+    let decide = |stamp: u64, kinds: u32| [state(stamp, kinds, Id([11; 16]))];
+    apply_of(&mut index, 12, 2, None, &attributes(0, &[1.0]));
+    let records = [attributes(5, &[10.0]), attributes(6, &[20.0])];
+    for (i, record) in records.iter().enumerate() {
+        apply_of(&mut index, 11, 3 + i as u64, Some(TRANSACTION), record);
+    }
+    let mut decided = |index: &mut Index, stamp, kinds, is_lacking| {
+        assert!(index.begin_apply(Wait::Yes).unwrap());
+        let answer = index.apply_decisions(&decide(stamp, kinds)).unwrap();
+        assert_eq!((answer.rebuild, answer.lacking.len()), (false, usize::from(is_lacking)));
+        if is_lacking {
+            let commits = records.iter().enumerate().map(|(i, record)| {
+                let commit = commit(3 + i as u64, &[record.encode()], Some(TRANSACTION));
+                Ok(Commit { writer: Id([11; 16]), ..commit })
+            });
+            index.restore(TRANSACTION, &mut commits.into_iter()).unwrap();
+            let answer = index.apply_decisions(&decide(stamp, kinds)).unwrap();
+            assert!(!answer.rebuild && answer.lacking.is_empty() && answer.fields == [TRANSACTION]);
+        }
+        index.end_apply().unwrap();
+        read(index)
+    };
+    assert_eq!(decided(&mut index, 20, ALL_KINDS, false), [1.0, 10.0, 20.0]);
+    assert_eq!(decided(&mut index, 30, ALL_KINDS & !kinds::VARIABLE_ATTRIBUTE, true), [1.0]);
+    assert_eq!(decided(&mut index, 40, ALL_KINDS, false), [1.0, 10.0, 20.0]);
+    assert_eq!(decided(&mut index, 50, ALL_KINDS & !kinds::RUN_ATTRIBUTE, true), [1.0, 10.0, 20.0]);
 }
 
 #[test]

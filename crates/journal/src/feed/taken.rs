@@ -58,6 +58,16 @@ impl Feed {
         }
     }
 
+    /// The last commit of a log that a follower with these marks has applied; `since` are the logs that were
+    /// [taken over](Feed::taken_since) since.
+    pub fn applied_of(&self, marks: &Marks, since: &[(Id, u64)], log: Id) -> u64 {
+        let is_behind = since.iter().any(|(writer, _)| *writer == log);
+        match self.is_taken(log) && !marks.logs.contains_key(&log) && !is_behind {
+            true => u64::MAX,
+            false => marks.of(log),
+        }
+    }
+
     /// The logs that were taken over since some marks, each with its last commit. Rows that are damaged are left out. None
     /// at an older version: its heads have all logs.
     pub fn taken_since(&self, marks: &Marks) -> Result<Vec<(Id, u64)>> {

@@ -201,6 +201,17 @@ impl History {
             let states: Vec<TransactionState> =
                 known.iter().filter_map(|(id, known)| self.state(*id, *known)).collect();
             let mut decided = index.apply_decisions(&states).unwrap();
+            if !decided.rebuild && !decided.lacking.is_empty() {
+                for id in std::mem::take(&mut decided.lacking) {
+                    let applied = self.logs.iter().zip(&at).flat_map(|(log, at)| &log[..*at]);
+                    let of = applied.filter(|commit| commit.transaction == Some(id));
+                    index.restore(id, &mut of.map(|commit| Ok(of_feed(commit)))).unwrap();
+                }
+                let rest = index.apply_decisions(&states).unwrap();
+                assert!(rest.lacking.is_empty());
+                decided.rebuild = rest.rebuild;
+                decided.fields.extend(rest.fields);
+            }
             let mut from = at.clone();
             at = upto;
             if decided.rebuild {
@@ -247,20 +258,9 @@ impl History {
             let rows = self.logs[i][from[i]..to[i]].iter().flat_map(fields::rows);
             index.apply_entries(self.logs[i][0].writer, &dice.shuffled(rows.collect())).unwrap();
             for commit in &self.logs[i][from[i]..to[i]] {
-                let Commit { writer, user, sequence, stamp, transaction, side, .. } = commit;
-                let commit = feed::Commit {
-                    writer: *writer,
-                    owner: *user,
-                    sequence: *sequence,
-                    stamp: *stamp,
-                    time: 0,
-                    transaction: *transaction,
-                    order: None,
-                    side: side.clone(),
-                };
-                index.apply_commit(&commit).unwrap();
+                index.apply_commit(&of_feed(commit)).unwrap();
                 if dice.one_in(2) {
-                    index.set_watermark(*writer, *sequence).unwrap();
+                    index.set_watermark(commit.writer, commit.sequence).unwrap();
                 }
             }
             if let Some(commit) = self.logs[i][..to[i]].last() {
@@ -275,6 +275,21 @@ impl History {
             None => Some((commit.stamp, commit.writer)),
             Some(id) => visible(&self.turns[&id], bit, commit.writer, commit.sequence),
         }
+    }
+}
+
+/// As a feed gives a commit.
+fn of_feed(commit: &Commit) -> feed::Commit {
+    let Commit { writer, user, sequence, stamp, transaction, side, .. } = commit;
+    feed::Commit {
+        writer: *writer,
+        owner: *user,
+        sequence: *sequence,
+        stamp: *stamp,
+        time: 0,
+        transaction: *transaction,
+        order: None,
+        side: side.clone(),
     }
 }
 
