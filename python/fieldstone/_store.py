@@ -251,9 +251,9 @@ class Store(Datasets):
         With `by`, which is "owner", "dataset", "writer" or a keyword, a sequence of rows in place of it, in
         the order of the values: ``row.name`` (None for fields without the keyword), ``row.fields``, the bytes
         of these fields (``row.nbytes``), the bytes that they take in the store (``row.stored``), and those of
-        versions that newer ones hide and of removed fields (``row.dead``); ``to_arrow()`` returns a table. An
-        owner is the user to whom the dataset belongs, a writer the process that archived, by the id of its
-        log. A field of several pieces counts where its newest piece does.
+        versions that newer ones hide and of removed and wiped fields (``row.dead``); ``to_arrow()`` returns a
+        table. An owner is the user to whom the dataset belongs, a writer the process that archived, by the
+        id of its log. A field of several pieces counts where its newest piece does.
 
         Raises Invalid for several requests and for a keyword that the schema does not know.
         """

@@ -109,7 +109,7 @@ pub struct StatsRow {
     pub nbytes: u64,
     /// Bytes that their blocks take in the store.
     pub stored: u64,
-    /// Bytes that blocks of hidden versions and of removed fields take.
+    /// Bytes that blocks of hidden versions, and of removed and wiped fields take.
     pub dead: u64,
 }
 

@@ -59,7 +59,7 @@ pub fn stats_by(
     let group = StatsGroup::new(by);
     // By the bytes of the group, which sort as its values do.
     let mut rows: BTreeMap<Option<Vec<u8>>, StatsRow> = BTreeMap::new();
-    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true).lenient(true);
+    let mut scan = Scan::new(snapshot.clone(), selection.clone(), None)?.with_removed(true).lenient(true);
     while let Some(versions) = scan.next_key()? {
         let parts = versions.parts.iter().enumerate();
         for (at, part) in parts.filter(|(_, part)| !part.entry.is_removal()) {
@@ -76,6 +76,10 @@ pub fn stats_by(
             }
         }
     }
+    for (group, bytes) in wiped_bytes(files, snapshot, &selection, &group)? {
+        let row = rows.entry(group).or_default();
+        row.dead = row.dead.saturating_add(bytes);
+    }
     let named = |(bytes, row): (Option<Vec<u8>>, StatsRow)| {
         Ok(StatsRow { name: bytes.map(|bytes| group.name(&bytes, identity)).transpose()?, ..row })
     };
@@ -84,6 +88,39 @@ pub fn stats_by(
         rows.sort_by(|a, b| a.name.cmp(&b.name));
     }
     Ok(rows)
+}
+
+/// The bytes that wiped entries take until a purge, by group: those that a walk without any range meets, without those that
+/// wipes leave. What is only hidden is not dead.
+fn wiped_bytes(
+    files: &Arc<Files>,
+    snapshot: &Arc<Snapshot>,
+    selection: &Selection,
+    group: &StatsGroup,
+) -> Result<BTreeMap<Option<Vec<u8>>, u64>> {
+    if snapshot.wipes.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let bytes_in = |scan: Scan| {
+        let (mut bytes, mut scan) = (BTreeMap::new(), scan.with_removed(true).lenient(true));
+        while let Some(versions) = scan.next_key()? {
+            for part in versions.parts.iter().filter(|part| !part.entry.is_removal()) {
+                let stored = Source::new(files, part, &versions.key).stored_bytes()?;
+                let sum: &mut u64 = bytes.entry(group.of(&versions.key, part)?).or_default();
+                *sum = sum.saturating_add(stored);
+            }
+        }
+        Ok::<_, Error>(bytes)
+    };
+    let bare = Arc::new(Snapshot { wipes: Arc::default(), ..(**snapshot).clone() });
+    let mut wiped = bytes_in(Scan::new(bare, selection.clone(), None)?)?;
+    for (group, left) in bytes_in(Scan::unhidden(snapshot, selection.clone())?)? {
+        if let Some(bytes) = wiped.get_mut(&group) {
+            *bytes = bytes.saturating_sub(left);
+        }
+    }
+    wiped.retain(|_, bytes| *bytes > 0);
+    Ok(wiped)
 }
 
 /// By which entries are summed up.

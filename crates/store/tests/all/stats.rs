@@ -6,6 +6,7 @@ use fieldstone_core::Code;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_store::api::*;
+use fieldstone_store::hide::set_hidden;
 
 fn by(store: &Store, name: &str) -> Vec<(String, [u64; 4])> {
     let rows = store.stats_by(&Request::new(), &StatsBy::parse(name)).unwrap();
@@ -78,4 +79,18 @@ fn a_keyword_that_the_schema_lacks_is_invalid() {
     let failure = store.stats_by(&Request::new(), &StatsBy::parse("varable")).unwrap_err();
     assert_eq!(failure.code(), Code::KeywordUnknown, "{failure}");
     assert!(failure.hint().is_some_and(|hint| hint.contains("variable")), "{failure:?}");
+}
+
+/// The room of wiped fields counts as dead until a purge; that of hidden ones does not.
+#[test]
+fn wiped_fields_are_dead_and_hidden_ones_are_not() {
+    let (world, _bob) = filled();
+    let alice = open(&world, "alice");
+    let request = Request::parse("run=a,variable=t").unwrap();
+    alice.wipe(&request, &WipeOptions { doit: true, ..WipeOptions::default() }).unwrap();
+    assert_eq!(by(&alice, "dataset"), named([("{run=a}", [0, 0, 0, 42]), ("{run=b}", [1, 100, 100, 0])]));
+    let bob = open(&world, "bob");
+    let hiding = Hiding { hides: true, session: Session::default() };
+    set_hidden(bob.journal(), &Request::parse("run=b").unwrap(), &hiding).unwrap();
+    assert_eq!(by(&bob, "dataset"), named([("{run=a}", [0, 0, 0, 42])]));
 }
