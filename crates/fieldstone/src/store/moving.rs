@@ -114,7 +114,9 @@ impl Moving<'_> {
         let target = match crate::open(to, &there) {
             Ok(target) => target,
             Err(error) => {
+                // Somebody has to look: what the rule keeps small grows.
                 step.why = Some(format!("{to} does not take fields: {}", error.message()));
+                step.code = Some(error.code());
                 return Ok(());
             }
         };

@@ -404,9 +404,9 @@ impl FieldPlan {
         refused
     }
 
-    /// Removes exactly the versions of the plan, in a transaction.
-    pub fn remove(&self, from: &dyn FieldStore, transaction: Id) -> Result<()> {
-        let options = RemoveOptions { session: Session::from(transaction) };
+    /// Removes exactly the versions of the plan, in a session.
+    pub fn remove(&self, from: &dyn FieldStore, session: &Session) -> Result<()> {
+        let options = RemoveOptions { session: session.clone() };
         let mut some = Vec::with_capacity(REMOVE_FIELDS);
         for (_, field) in self.each() {
             some.push(field?);

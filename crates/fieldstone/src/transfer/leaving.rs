@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup, AttributeId, RunName, RunPhase, VariableName};
 use fieldstone_store::api::{FieldAccess, ListOptions};
 
 use super::chosen::{OfRun, of_run, query};
 use super::fields::FieldPlan;
 use super::places::{Places, further_of, named_by};
+use super::removal::Removal;
 use crate::Session;
 use crate::Store;
 use crate::catalog::{DeclarationRow, Declared, Hit};
@@ -31,7 +31,7 @@ const FLUSH: usize = 65_536;
 pub struct Leaving<'a> {
     from: &'a Store,
     run: &'a RunName,
-    transaction: Id,
+    removal: &'a Removal,
     by_hits: bool,
     /// Places at which fields stay.
     fields: Places,
@@ -49,13 +49,13 @@ impl<'a> Leaving<'a> {
         from: &'a Store,
         run: &'a RunName,
         plan: &FieldPlan,
-        transaction: Id,
+        removal: &'a Removal,
         by_hits: bool,
     ) -> Result<Leaving<'a>> {
         let mut leaving = Leaving {
             from,
             run,
-            transaction,
+            removal,
             by_hits,
             fields: Places::default(),
             variables: BTreeSet::new(),
@@ -142,8 +142,8 @@ impl<'a> Leaving<'a> {
         if gone.is_empty() {
             return Ok(());
         }
-        self.from.catalog().remove_attributes(self.run, &gone, &Session::from(self.transaction))?;
-        self.from.flush(Some(self.transaction))
+        self.from.catalog().remove_attributes(self.run, &gone, self.removal.session())?;
+        self.removal.relieve(self.from)
     }
 
     /// Removes the rest, after all attributes of the run were passed, and the target has all fields. `rows`: the
@@ -203,7 +203,7 @@ impl<'a> Leaving<'a> {
         if rows.is_empty() {
             return Ok(());
         }
-        match catalog.remove_declarations(self.run, &rows, &Session::from(self.transaction)) {
+        match catalog.remove_declarations(self.run, &rows, self.removal.session()) {
             // The caller moved attributes in another user's run.
             Err(e) if e.kind() == ErrorKind::Denied && self.by_hits => Ok(()),
             removed => removed,

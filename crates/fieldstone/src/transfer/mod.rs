@@ -13,7 +13,7 @@
 //! | `attributes` | attributes, page by page |
 //! | `places` | variables and steps, with further keywords |
 //! | `trail` | the graph's share: the lineage of the fields |
-//! | `leaving` | the entries that a move removes from the source |
+//! | `leaving`, `removal` | the entries that a move removes from the source, and how |
 //! | `left` | the items that stay behind, for the report |
 //! | `written` | declarations and attributes as lines of an exported file |
 //!
@@ -71,6 +71,7 @@ mod leaving;
 mod left;
 mod meshes;
 mod places;
+mod removal;
 mod trail;
 mod written;
 
@@ -94,12 +95,13 @@ use crate::open::{Mode, OpenOptions};
 use arrays::Arrays;
 use attributes::Carrier;
 use choice::{Choice, choose, wanted};
-use chosen::{Chosen, OfRun};
+use chosen::{Chosen, OfRun, of_run, query};
 use declared::{DeclaredRun, Outcome, Tags, declared};
 use fields::{CarriedField, Carrying, FieldPlan, Search};
 use leaving::Leaving;
 use left::{FIELDS_ONLY, Left, why_not};
 use meshes::Meshes;
+use removal::Removal;
 use trail::Trail;
 
 /// Called with the number of fields done and the total; an error ends the transfer, and nothing of it stays.
@@ -352,13 +354,12 @@ impl<'a> Transfer<'a> {
     /// cannot be read to its end, starts again without that field.
     fn transfer(&mut self, moving: bool) -> Result<TransferReport> {
         loop {
-            // The removal is a separate transaction, of the source.
-            let removal = moving.then(|| self.from.begin()).transpose()?;
-            let report = match self.copy(removal) {
+            let removal = moving.then(|| Removal::begin(self.from, self.rows()?)).transpose()?;
+            let report = match self.copy(removal.as_ref()) {
                 Ok(Some(report)) => report,
                 unfinished => {
                     if let Some(removal) = removal {
-                        let _ = self.from.abandon(removal, &Session::default());
+                        let _ = removal.give_up(self.from);
                     }
                     unfinished?;
                     continue;
@@ -366,16 +367,32 @@ impl<'a> Transfer<'a> {
             };
             if let Some(removal) = removal {
                 let undone = "the target has everything; move again to remove it from the source";
-                let decided = self.from.decide(removal, true);
-                decided.map_err(|e| e.context("removing from the source").with_hint(undone))?;
+                let removed = removal.make(self.from);
+                removed.map_err(|e| e.context("removing from the source").with_hint(undone))?;
             }
             return Ok(report);
         }
     }
 
-    /// Carries everything over, in one transaction of the target; with `leaving`, another one, removes it from the
-    /// source. `None`: it must be repeated.
-    fn copy(&mut self, leaving: Option<Id>) -> Result<Option<TransferReport>> {
+    /// How many fields and attributes go, at most.
+    fn rows(&self) -> Result<u64> {
+        let fields = self.fields.count();
+        if self.declared.is_none() {
+            return Ok(fields);
+        }
+        let attributes = match self.chosen.hits() {
+            Some(hits) => hits,
+            None => {
+                let of = |run| self.from.catalog().count(&query(of_run(run)));
+                self.chosen.runs.keys().map(of).sum::<Result<u64>>()?
+            }
+        };
+        Ok(fields.saturating_add(attributes))
+    }
+
+    /// Carries everything over, in one transaction of the target, and prepares its removal from the source. `None`: it
+    /// must be repeated.
+    fn copy(&mut self, leaving: Option<&Removal>) -> Result<Option<TransferReport>> {
         let mut arrays = Arrays::of(self.from, self.to, self.declared.as_deref())?;
         let transaction = self.to.begin()?;
         match self.carry(transaction, leaving, &mut arrays) {
@@ -405,7 +422,7 @@ impl<'a> Transfer<'a> {
     fn carry(
         &mut self,
         transaction: Id,
-        leaving: Option<Id>,
+        leaving: Option<&Removal>,
         arrays: &mut Arrays,
     ) -> Result<Option<CarriedAll>> {
         let Transfer { from, to, options, fields, chosen, declared, left, trail, meshes, .. } = self;
@@ -445,7 +462,7 @@ impl<'a> Transfer<'a> {
         changed |= !carried.is_empty() || to.backend().has_pending(&transaction.into());
         report.damaged = fields.damaged().map(|(_, unreadable)| unreadable.clone()).collect();
         if let Some(removal) = leaving {
-            fields.remove(*from, removal)?;
+            fields.remove(*from, removal.session())?;
         }
         for (mut leaving, own) in going {
             leaving.fields_stay(fields.damaged().map(|(key, _)| key));
@@ -459,14 +476,14 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Carries attributes over, in a transaction; in a move another one removes them, and `going` has those to report once
-/// the fields are there.
+/// Carries attributes over, in a transaction; in a move they are removed, and `going` has those to report once the fields
+/// are there.
 fn carried_attributes<'c>(
     from: &'c Store,
     to: &'c Store,
     chosen: &'c Chosen,
     fields: &FieldPlan,
-    (transaction, leaving): (Id, Option<Id>),
+    (transaction, leaving): (Id, Option<&'c Removal>),
     going: &mut Vec<(Leaving<'c>, &'c OfRun)>,
 ) -> Result<Carrier<'c>> {
     let tags = Tags::of(from, to)?;

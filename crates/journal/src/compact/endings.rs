@@ -238,6 +238,15 @@ fn floor(
     announced.min(least).max(snapshot.taken.floor(user))
 }
 
+/// The floor of a takeover of a user that is made now and takes over no log.
+pub fn next_floor(snapshot: &Snapshot, user: u32, at: (i64, u64)) -> Result<u64> {
+    let mut all = BTreeMap::new();
+    for takeover in snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user) {
+        add_takeover(&mut all, takeover, true)?;
+    }
+    Ok(floor(snapshot, user, at, (&living(snapshot, user, &[]), &all)))
+}
+
 /// Whether a takeover is made again for the transactions alone that it can seal or forget.
 pub fn is_due(takeover: &Arc<Takeover>, floor: u64, (now, grace): (i64, u64)) -> Result<bool> {
     let most = takeover.rows(TakeoverTable::Commits);

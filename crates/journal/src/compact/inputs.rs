@@ -12,7 +12,7 @@ use fieldstone_format::takeover::rows::Ended;
 
 use super::CompactOptions;
 use super::ended_log::{EmptyLog, EndedLog};
-use super::endings::{Endings, is_due};
+use super::endings::{Endings, is_due, next_floor};
 use super::plan::PurgePlan;
 use crate::medium::posix::FoundPart;
 use crate::medium::{self, Medium};
@@ -252,7 +252,8 @@ impl Chooser<'_> {
             first -= 1;
             bytes += weight(&own[first]);
         }
-        let (floor, at) = (self.snapshot.taken.floor(self.user), (self.now, self.options.grace));
+        let at = (self.now, self.options.grace);
+        let floor = next_floor(self.snapshot, self.user, at)?;
         for (i, takeover) in own[..first].iter().enumerate() {
             let between = &own[i..first];
             let all = between.iter().map(|takeover| weight(takeover)).sum::<u64>();
