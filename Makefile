@@ -36,7 +36,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools workspace demo test test-rust test-python test-loopback test-long simulate lint bench wheel try-sdist clean
+.PHONY: build test-tools workspace demo test test-rust test-python test-loopback test-long simulate soak lint bench wheel try-sdist clean
 
 build:
 	+@$(IN_TURN) .venv/.built
@@ -95,6 +95,11 @@ test-long: test-loopback
 SEEDS ?= 0..
 simulate:
 	cargo run --release --locked --quiet -p fieldstone-simulation -- $(if $(FAULT),--fault $(FAULT),--jobs 2) --seeds $(SEEDS)
+
+# MINUTES=N for another time than an hour.
+MINUTES ?= 60
+soak: build
+	.venv/bin/python tests/soak.py --minutes $(MINUTES)
 
 lint: test-tools
 	cargo fmt --all --check

@@ -572,7 +572,7 @@ fn a_kind_of_a_whole_transaction_is_switched_off_and_on_without_a_replay() {
     for (i, record) in records.iter().enumerate() {
         apply_of(&mut index, 11, 3 + i as u64, Some(TRANSACTION), record);
     }
-    let mut decided = |index: &mut Index, stamp, kinds, is_lacking| {
+    let decided = |index: &mut Index, stamp, kinds, is_lacking| {
         assert!(index.begin_apply(Wait::Yes).unwrap());
         let answer = index.apply_decisions(&decide(stamp, kinds)).unwrap();
         assert_eq!((answer.rebuild, answer.lacking.len()), (false, usize::from(is_lacking)));

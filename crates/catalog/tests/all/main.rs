@@ -16,4 +16,7 @@ mod postgres_query;
 mod query;
 mod query_text;
 mod rot;
+#[path = "../../../../fuzz/store_checks.rs"]
+mod store_checks;
+mod store_parsers;
 mod writers;

@@ -66,3 +66,8 @@ pub fn unhidden(snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
     }
     Arc::new(Snapshot { wipes: snapshot.wipes.without(&hides), ..(**snapshot).clone() })
 }
+
+/// The same snapshot without any range: wiped entries that no purge has dropped are there again.
+pub fn unwiped(snapshot: &Snapshot) -> Arc<Snapshot> {
+    Arc::new(Snapshot { wipes: Arc::default(), ..snapshot.clone() })
+}

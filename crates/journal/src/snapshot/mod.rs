@@ -39,7 +39,7 @@ use attempts::Attempts;
 use chain::Layers;
 pub use forgotten::may_be_below_a_floor;
 pub use format::{Pin, StoreFormat};
-pub use hides::unhidden;
+pub use hides::{unhidden, unwiped};
 pub use holds::{StoreHold, longest_hold, newest_holds, standing_holds};
 pub use locks::{Lock, Locks};
 pub use owners::Owners;

@@ -12,7 +12,7 @@ use fieldstone_format::keys::{decode_value, encode_name, find_value, level_ends,
 use crate::api::{Stats, StatsBy, StatsRow};
 use crate::files::Files;
 use crate::read::{Part, Scan, Source};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, unwiped};
 
 /// Counts what a request selects, and the files of the whole store.
 pub fn stats(files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Stats> {
@@ -112,8 +112,7 @@ fn wiped_bytes(
         }
         Ok::<_, Error>(bytes)
     };
-    let bare = Arc::new(Snapshot { wipes: Arc::default(), ..(**snapshot).clone() });
-    let mut wiped = bytes_in(Scan::new(bare, selection.clone(), None)?)?;
+    let mut wiped = bytes_in(Scan::new(unwiped(snapshot), selection.clone(), None)?)?;
     for (group, left) in bytes_in(Scan::unhidden(snapshot, selection.clone())?)? {
         if let Some(bytes) = wiped.get_mut(&group) {
             *bytes = bytes.saturating_sub(left);

@@ -2,9 +2,11 @@
 
 use crate::common::*;
 use crate::takeovers::{close, compact};
+use crate::wipe::wipe;
 use fieldstone_core::Code;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::hide::set_hidden;
 
@@ -86,8 +88,7 @@ fn a_keyword_that_the_schema_lacks_is_invalid() {
 fn wiped_fields_are_dead_and_hidden_ones_are_not() {
     let (world, _bob) = filled();
     let alice = open(&world, "alice");
-    let request = Request::parse("run=a,variable=t").unwrap();
-    alice.wipe(&request, &WipeOptions { doit: true, ..WipeOptions::default() }).unwrap();
+    wipe(&alice, "run=a,variable=t");
     assert_eq!(by(&alice, "dataset"), named([("{run=a}", [0, 0, 0, 42]), ("{run=b}", [1, 100, 100, 0])]));
     let bob = open(&world, "bob");
     let hiding = Hiding { hides: true, session: Session::default() };
