@@ -22,6 +22,7 @@ NAMES = {
     "catalog_sqlite": "SQLite, clustered",
     "catalog_sqlite_curve": "SQLite, curve index",
     "copy": "bare COPY",
+    "icechunk": "icechunk",
     "hits_hdf5": "HDF5, arrays",
     "fjall": "bare fjall",
     "kuzu": "Kuzu",

@@ -35,6 +35,7 @@ import graph
 import hits
 import opening
 import report
+import short_jobs
 import slots
 import study
 import years
@@ -70,6 +71,7 @@ PEERS = {
     container_data.NETCDF4: container_data.NETCDF4,
     "few": years.FEW,
     "many": years.MANY,
+    short_jobs.ICECHUNK: short_jobs.ICECHUNK,
     **{
         name.removeprefix("fieldstone-"): name
         for name in (*STRATEGIES[1:], *HASHES, COLUMNS, ALONE, *PNETCDF, *opening.PEERS[2:])

@@ -1,7 +1,7 @@
 //! The state of a simulation: the world, its processes, its readers, and the model; and the meaning of outcomes.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fieldstone::{Code, Error, ErrorKind, Field, Mode, OpenOptions, Result, Store};
 use fieldstone_core::env::Env;
@@ -78,6 +78,9 @@ pub struct Simulation {
     pub failures: u64,
     /// Processes that died, each with at most one file under a temporary name.
     pub deaths: u64,
+    /// Files under temporary names that the last power cut left. It may bring back any name whose removal
+    /// was not durable, also of processes that hold no handle of the simulation, such as one that erases.
+    pub left_by_cut: u64,
     /// Whether the current step had trouble, so that readers need a look at everything.
     pub is_troubled: bool,
     /// Whether there was no trouble so far.
@@ -95,6 +98,11 @@ pub fn options(mode: Mode, attempt: &str, at: Option<String>) -> OpenOptions {
 /// Opens the store.
 pub fn open(env: &Env, mode: Mode, attempt: &str, at: Option<String>) -> Result<Store> {
     fieldstone::open_in(env.clone(), ROOT, Path::new(ROOT), &options(mode, attempt, at))
+}
+
+/// How many of the files have a temporary name.
+pub fn temporary(files: &[PathBuf]) -> u64 {
+    files.iter().filter(|path| path.to_string_lossy().contains("/.new-")).count() as u64
 }
 
 impl Simulation {
@@ -129,6 +137,7 @@ impl Simulation {
             compactions: 0,
             purges: 0,
             deaths: 0,
+            left_by_cut: 0,
             failures: 0,
             is_troubled: false,
             is_calm: true,
@@ -434,6 +443,7 @@ impl Simulation {
         self.kept.retain(|kept| !kept.is_unsure);
         self.world = after;
         self.world.set_tracing(false);
+        self.left_by_cut = temporary(&self.world.files());
         self.is_troubled = true;
         Ok(())
     }

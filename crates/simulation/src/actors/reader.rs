@@ -11,7 +11,7 @@ use crate::look::Look;
 use crate::model::fields::Shown;
 use crate::plan::{PROCESSES, Step};
 use crate::process::text;
-use crate::simulation::{Checked, KeptVersion, READERS, Simulation, open};
+use crate::simulation::{Checked, KeptVersion, READERS, Simulation, open, temporary};
 
 /// When worlds begin.
 const BEGIN: i64 = 1_704_067_200_000_000_000;
@@ -177,15 +177,15 @@ pub fn check_space(simulation: &Simulation) -> Checked {
     let names = || files.iter().map(|path| path.to_string_lossy());
     let of = |part: &str| names().filter(|name| name.contains(part)).count() as u64;
     let logs = names().filter(|name| name.contains("/logs/") && name.ends_with(".log")).count() as u64;
-    let Simulation { deaths, failures, opened, maintenances, compactions, .. } = *simulation;
-    let (temporary, data) = (of("/.new-"), of("/data/"));
+    let Simulation { deaths, failures, left_by_cut, opened, maintenances, compactions, .. } = *simulation;
+    let (temporary, data) = (temporary(&files), of("/data/"));
     // A handle begins another log after each failure, after a day, and where somebody ends the one it has.
     let days = (simulation.world.now() - BEGIN) as u64 / 86_400_000_000_000;
     let most = opened + failures + PROCESSES as u64 * (days + 2 * maintenances);
-    if temporary > deaths + failures || logs > most || data > most + compactions {
+    if temporary > deaths + failures + left_by_cut || logs > most || data > most + compactions {
         return Err(format!(
             "{temporary} temporary files, {logs} logs and {data} data logs of {opened} handles, of which {deaths} \
-             died, with {failures} failures: {files:?}"
+             died, with {failures} failures and {left_by_cut} left by a power cut: {files:?}"
         ));
     }
     // A reserve stays as long as there is room.
