@@ -23,7 +23,6 @@ from ._age import before
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
 from ._compact import maintaining, purging, seconds, shown
-from ._datasets import Datasets
 from ._graph import Graph
 from ._hits import Hits
 from ._hold import Hold, set_hold
@@ -46,6 +45,7 @@ from ._native import (
     _wipe,
 )
 from ._outside import declare
+from ._repair import Repairing
 from ._retention import Rules, age
 from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, tell, variables_of
 from ._run import Run
@@ -78,7 +78,7 @@ _R = TypeVar("_R", bound=Rows[Any])
 
 
 @final
-class Store(Datasets):
+class Store(Repairing):
     """A store of fields. Made by ``fieldstone.open``.
 
     ``with fieldstone.open(url) as store:`` flushes and closes at the end; an exception discards what was not

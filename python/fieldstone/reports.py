@@ -254,6 +254,32 @@ class BackupReport(_Report):
 
 
 @dataclass(frozen=True)
+class MendedPart(_Report):
+    """A part of a store's files that was mended, or would be: the field (None if the part belongs to none),
+    the file, relative to the store's folder, and what is mended, from what."""
+
+    key: str | None
+    file: str
+    how: str
+
+
+@dataclass(frozen=True, repr=False)
+class RepairReport(_Report):
+    """Report of ``store.repair``: the mended parts; the damage that is left, as ``store.verify`` names it,
+    and the reasons why parts of the backup were not taken; the bytes that were written; and whether it was
+    done."""
+
+    mended: tuple[MendedPart, ...] = ()
+    left: tuple[Damage, ...] = ()
+    nbytes: int = 0
+    done: bool = False
+
+    def __repr__(self) -> str:
+        parts = (_bounded("mended", self.mended), _bounded("left", self.left))
+        return f"RepairReport({', '.join(parts)}, nbytes={self.nbytes}, done={self.done})"
+
+
+@dataclass(frozen=True)
 class HoldInfo(_Report):
     """A hold in force: its name, the reason, the user who set it, when, until when it stands, and the version
     of the store for which it was set."""

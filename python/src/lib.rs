@@ -46,6 +46,7 @@ mod opening;
 mod prefetch;
 mod purge;
 mod registry;
+mod repair;
 mod reports;
 mod request;
 mod retain;
@@ -143,6 +144,8 @@ mod native {
     use super::purge::purge;
     #[pymodule_export]
     use super::registry::finish;
+    #[pymodule_export]
+    use super::repair::repair;
     #[pymodule_export]
     use super::request::{PyRequest, within};
     #[pymodule_export]

@@ -8,7 +8,7 @@ use fieldstone::{
     HiddenFields, IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats,
     Status, VerifyReport, WipeReport,
 };
-use fieldstone::{BackupReport, HoldInfo};
+use fieldstone::{BackupReport, HoldInfo, RepairReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -168,6 +168,21 @@ pub fn backed_up(py: Python<'_>, report: BackupReport) -> PyResult<Bound<'_, PyA
         version: report.version, before: before, files: report.files, nbytes: report.nbytes, removed: report.removed,
         damaged: damaged, foreign: PyTuple::new(py, report.foreign)?, held: report.held,
     })
+}
+
+/// The parts that were mended, or would be, and those that are left.
+pub fn repaired(py: Python<'_>, report: RepairReport) -> PyResult<Bound<'_, PyAny>> {
+    let mended = report
+        .mended
+        .into_iter()
+        .map(|part| report!(py, "MendedPart", { key: part.key, file: part.file, how: part.how }));
+    let left = report
+        .left
+        .into_iter()
+        .map(|damage| report!(py, "Damage", { key: damage.key, file: damage.file, why: damage.why }));
+    let mended = PyTuple::new(py, mended.collect::<PyResult<Vec<_>>>()?)?;
+    let left = PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)?;
+    report!(py, "RepairReport", { mended: mended, left: left, nbytes: report.nbytes, done: report.done })
 }
 
 /// A hold.

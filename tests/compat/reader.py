@@ -432,7 +432,7 @@ class Store:
                         found += [((stamp, log.writer, f.sequence), log.owner, *loss) for loss in own]
         may = {0, (self.path / "logs").stat().st_uid}
         for (_, log, sequence), user, writer, number, form, what in sorted(found, key=lambda loss: loss[0]):
-            denied = user not in may and user != owners.get(writer)
+            denied = user not in may and user != owners.get(writer, self.taken.owners.get(writer))
             if denied or sequence > ends.get(log, sequence):
                 continue
             if form == 0:

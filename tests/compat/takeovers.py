@@ -97,6 +97,7 @@ class Takeovers:
         for owner, number in sorted(newest.items()):
             with store.noting((b"", None)):
                 self.all += self.of_owner(owner, number)
+        self.owners = {one.writer: one.owner for one in self.all}
         for one in self.all:
             with store.noting((b"", None)):
                 self.read_logs(one)

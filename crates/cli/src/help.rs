@@ -21,6 +21,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "stats",
             "status",
             "verify",
+            "repair",
             "accept",
             "lock",
             "unlock",

@@ -77,7 +77,8 @@ pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::{
-    AllOf, CompactOptions, DatasetAccess, EraseOptions, Hold, MaintainOptions, OnCompact, OnMaintain,
-    OnPurge, PrefetchReport, PurgeOptions, RetainOptions, Store, WipeOptions, hold, holds, release,
+    AllOf, CompactOptions, DatasetAccess, EraseOptions, Hold, MaintainOptions, MendedPart, OnCompact,
+    OnMaintain, OnPurge, PrefetchReport, PurgeOptions, RepairOptions, RepairReport, RetainOptions, Store,
+    WipeOptions, hold, holds, release, repair, repair_in,
 };
 pub use transaction::Transaction;

@@ -590,6 +590,21 @@ impl FrameInfo {
         out.put_u32(sum);
     }
 
+    /// The bytes of the frame's head.
+    pub fn encode_head(&self) -> Vec<u8> {
+        let mut head = Vec::with_capacity(HEAD);
+        self.put_head(&mut head);
+        head.put_u32(self.hash);
+        head
+    }
+
+    /// The bytes of the frame's foot.
+    pub fn encode_foot(&self) -> Vec<u8> {
+        let mut foot = Vec::with_capacity(FOOT);
+        self.put_foot(&mut foot);
+        foot
+    }
+
     /// Decodes the head of the frame at `offset`.
     pub fn decode_head(bytes: &[u8], offset: u64) -> Result<FrameInfo> {
         let mut cursor = Cursor::new(bytes);

@@ -11,7 +11,7 @@
 //!
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
 //! * `read`: from a request to entries, from entries to checked bytes;
-//! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
+//! * `report`: verify, status, stats, dump; `repair`: mending from a copy; `accept`: giving up what is lost;
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
 //!   `erase`: making hidden content unreadable;
 //!   `locks`: what nobody may do in a dataset;
@@ -38,6 +38,7 @@ pub mod locks;
 mod maintain;
 mod purge;
 mod read;
+pub mod repair;
 mod report;
 pub mod retain;
 mod standing;

@@ -13,15 +13,15 @@ Examples:
   fieldstone accept store data/00112233445566778899aabbccddeeff-1.data
 
 Name the file as messages name it. For a log that is missing or has become shorter, this gives up all commits that
-cannot be read; for a missing data log, all fields with bytes in it; otherwise the damaged fields of the file. The
-decision is final: data given up never count again, even if the file comes back from a backup, so look for a backup
-first. From then on list, axes, find, verify and all other verbs work without those data; status and verify list what
-was accepted, by whom and when. Only the owner of the lost file, the owner of the store (of its folder logs) and root
-may accept a loss.
+cannot be read; for a missing data log, all fields with bytes in it; a damaged mesh or kept partition; otherwise the
+damaged fields of the file (a log, a data log, a takeover, an array file). The decision is final: data given up never count again, even if the file comes back
+from a backup, so mend first what a backup has (fieldstone repair). From then on list, axes, find, verify and all other
+verbs work without those data; status and verify list what was accepted, by whom and when. Only the owner of the lost
+file, the owner of the store (of its folder logs) and root may accept a loss.
 
 With --json: file, what, fields, keys, user, time and why.";
 
-/// Give up data that a log or data log lost, for good
+/// Give up data that a file lost, for good
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

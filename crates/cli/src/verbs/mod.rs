@@ -41,6 +41,7 @@ mod promote;
 mod purge;
 mod rebuild;
 mod remove;
+mod repair;
 mod repoint;
 mod retain;
 mod run;
@@ -121,6 +122,7 @@ pub enum Verb {
     Promote(promote::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
+    Repair(repair::Arguments),
     Accept(accept::Arguments),
     Compact(compact::Arguments),
     Purge(purge::Arguments),
@@ -186,6 +188,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Promote(arguments) => promote::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
+        Verb::Repair(arguments) => repair::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),
         Verb::Compact(arguments) => compact::run(arguments, out),
         Verb::Purge(arguments) => purge::run(arguments, out),

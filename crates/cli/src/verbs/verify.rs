@@ -63,8 +63,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         0 => Ok(()),
         n => Err(Error::corrupt(format!("{} damaged in {}", count(n as u64, "part"), store.url()))
             .with_hint(
-                "restore the named files from a copy, or archive the named fields again; to give up what is lost for \
-                 good: fieldstone accept STORE FILE",
+                "mend it from a backup: fieldstone repair STORE --from BACKUP; or archive the named fields again; to give up \
+                 what is lost for good: fieldstone accept STORE FILE",
             )
             .into()),
     }

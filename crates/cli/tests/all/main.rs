@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arrays;
+mod backup;
 mod catalog;
 mod codes_and_help;
 mod compact;
@@ -22,6 +23,7 @@ mod operations;
 mod prefetch;
 mod purge;
 mod real_files;
+mod repair;
 mod retain;
 mod run;
 mod schema_and_show;

@@ -3,6 +3,7 @@
 //! every fault that a disk can have (T-1).
 //!
 //! * [`comm`]: the communicator, through which ranks agree and write one file together.
+//! * [`patched`]: a disk with changes that nobody has made yet.
 //! * [`real`]: the operating system.
 //! * [`sim`]: a seeded simulation: several hosts, faults, power cuts, and the *weak* profile of a
 //!   network file system. Without faults it is also the store behind `memory:`.
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use crate::{Code, Error};
 
 pub mod comm;
+pub mod patched;
 pub mod real;
 pub mod sim;
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::fields::axes_ends;
 use super::values::{text, time};
 use crate::facts::Overview;
-use crate::{BackupReport, PrefetchReport};
+use crate::{BackupReport, MendedPart, PrefetchReport, RepairReport};
 
 /// Maximum number of entries in one list of a status.
 const BOUND: usize = 100;
@@ -242,6 +242,18 @@ pub fn backed_up(report: &BackupReport) -> Value {
         "damaged": report.damaged.iter().map(damage).collect::<Vec<_>>(),
         "foreign": report.foreign,
         "held": report.held,
+    })
+}
+
+/// The parts that were mended, or would be, and those that are left.
+pub fn repaired(report: &RepairReport) -> Value {
+    let mended = |part: &MendedPart| json!({"key": part.key, "file": part.file, "how": part.how});
+    let damage = |damage: &Damage| json!({"key": damage.key, "file": damage.file, "why": damage.why});
+    json!({
+        "mended": report.mended.iter().map(mended).collect::<Vec<_>>(),
+        "left": report.left.iter().map(damage).collect::<Vec<_>>(),
+        "nbytes": report.nbytes,
+        "done": report.done,
     })
 }
 

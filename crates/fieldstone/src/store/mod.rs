@@ -4,7 +4,7 @@
 //!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
 //!   the points of meshes and grids;
 //! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
-//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs; `datasets`: locks and hides of whole
+//!   arrays, meshes and kept partitions; `repair`: mending from a backup; `compact`: takeovers of ended logs; `datasets`: locks and hides of whole
 //!   datasets; `wipe`: they vanish, or are made unreadable; `purge`: hidden versions, and their room.
 //!
 //! ```
@@ -33,6 +33,7 @@ mod moving;
 mod port;
 mod prefetch;
 mod purge;
+mod repair;
 mod retain;
 mod verify;
 mod wipe;
@@ -68,6 +69,7 @@ pub use maintain::{MaintainOptions, OnMaintain};
 pub use many::AllOf;
 pub use prefetch::PrefetchReport;
 pub use purge::{OnPurge, PurgeOptions};
+pub use repair::{MendedPart, RepairOptions, RepairReport, repair, repair_in};
 pub use retain::RetainOptions;
 pub use wipe::{EraseOptions, WipeOptions};
 
@@ -196,15 +198,16 @@ impl Store {
         self.backend.set_if_exists(if_exists, &Session::default())
     }
 
-    /// Accepts the loss of a log or data log, named as in messages: for a log that is missing or shorter than before,
-    /// all commits that cannot be read; for a data log that is missing, all fields with bytes in it; otherwise the
-    /// damaged fields of the file. The store records who accepted it, when and `why`, and it is final: accepted losses
+    /// Accepts the loss of a file, named as in messages: for a log that is missing or shorter than before,
+    /// all commits that cannot be read; for a data log that is missing, all fields with bytes in it; for a damaged mesh
+    /// or kept partition, that file; otherwise the damaged fields of the file, also of a takeover or an array file. The store records who accepted it, when and `why`, and it is final: accepted losses
     /// never count again, even if the file comes back. Reads, [`verify`](fieldstone_store::api::Admin::verify) and
     /// [`status`](fieldstone_store::api::Admin::status) go on without the lost data, and these two list the loss.
     ///
     /// Errors: `Invalid` if the file lost nothing; `Denied` for users other than its owner, the store's owner, and
     /// root, and in a store of format 1; `Conflict` if the log's writer is alive and may continue.
     pub fn accept(&self, name: &str, why: &str) -> Result<AcceptanceReport> {
+        verify::check_lost(self, name)?;
         self.backend.accept(name, why, &Session::default())
     }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use fieldstone_array::distributed::partition::history::verify_history;
 use fieldstone_core::request::Request;
-use fieldstone_core::{ErrorKind, Result};
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_store::api::{Damage, VerifyReport};
 
 use super::Store;
 use crate::Session;
 use crate::arrays::check_mesh_of;
-use crate::own_files::{ARRAYS, OwnFiles, PART, is_flag, shows_nothing};
+use crate::own_files::{ARRAYS, HISTORIES, MESHES, OwnFiles, PART, is_flag, shows_nothing};
 
 /// Verifies the fields that a request selects; for the empty request also meshes and kept partitions, and lists
 /// unreferenced files.
@@ -36,6 +36,22 @@ pub fn verify(store: &Store, request: &Request) -> Result<VerifyReport> {
     }
     note_own_files(store, found, &named, &mut report);
     Ok(report)
+}
+
+/// Refuses to give up a mesh or a kept partition that can be read, or that nothing names.
+pub fn check_lost(store: &Store, name: &str) -> Result<()> {
+    let folder = [MESHES, HISTORIES].into_iter().find(|folder| name.contains(&format!("{folder}/")));
+    let Some(at) = folder.and_then(|folder| name.rfind(&format!("{folder}/"))) else { return Ok(()) };
+    let root = store.backend().folder().ok_or_else(|| Error::invalid("the store has no folder"))?;
+    let (path, mut report) = (&name[at..], VerifyReport::default());
+    verify_declared(store, &root, &mut report)?;
+    match report.damaged.iter().any(|damage| damage.file == path) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "there is no loss of {path} to accept: it can be read, or nothing names it"
+        ))
+        .with_hint("fieldstone verify STORE names the files that lost something")),
+    }
 }
 
 /// Reads all meshes and kept partitions; returns the paths of their files.
@@ -110,7 +126,11 @@ fn note(report: &mut VerifyReport, path: &str, outcome: Result<u64>) -> Result<(
             if [ErrorKind::Corrupt, ErrorKind::NotFound, ErrorKind::Denied, ErrorKind::Invalid]
                 .contains(&e.kind()) =>
         {
-            report.damaged.push(Damage { key: None, file: path.to_owned(), why: e.message().to_owned() });
+            // A loss that was accepted is in the report already.
+            if !report.accepted.iter().any(|loss| loss.file == path) {
+                let why = e.message().to_owned();
+                report.damaged.push(Damage { key: None, file: path.to_owned(), why });
+            }
             Ok(())
         }
         Err(e) => Err(e),

@@ -63,6 +63,7 @@ mod outside_moved;
 mod own_files;
 mod processes;
 mod remote;
+mod repair;
 mod retain;
 mod retain_moves;
 mod sessions;

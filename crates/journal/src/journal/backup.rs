@@ -105,12 +105,12 @@ fn shown(env: &Env, folder: &Path) -> Result<Option<Arc<Snapshot>>> {
     Ok((is_whole && is_it).then_some(snapshot))
 }
 
-fn open_read(env: &Env, folder: &Path) -> Result<Journal> {
+pub(super) fn open_read(env: &Env, folder: &Path) -> Result<Journal> {
     let url = folder.display().to_string();
     Journal::open(env.clone(), folder, JournalOptions { url, must_exist: true, ..JournalOptions::default() })
 }
 
-fn content(snapshot: &Snapshot) -> SnapshotFiles {
+pub(super) fn content(snapshot: &Snapshot) -> SnapshotFiles {
     SnapshotFiles {
         tips: snapshot.logs.iter().map(|log| log.tip.clone()).collect(),
         takeovers: snapshot.taken.takeovers().clone(),

@@ -43,6 +43,7 @@ mod options;
 mod pinned;
 mod purging;
 mod ranges;
+pub mod repair;
 mod schema;
 mod schema_state;
 mod settings;

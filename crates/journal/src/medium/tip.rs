@@ -140,7 +140,7 @@ impl Loss {
         Code::LogShortened
             .error(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
             .with_hint(
-                "restore the file from a backup; to read what is left, retrieve or list with strict=False; to give up \
+                "mend it from a backup: fieldstone repair STORE --from BACKUP; to read what is left, retrieve or list with strict=False; to give up \
                  what is missing for good: fieldstone accept STORE FILE",
             )
     }

@@ -132,7 +132,12 @@ impl Refresher {
         let living = self.snapshot_logs.values().flat_map(|log| log.accepted.iter().cloned());
         let user = |log: Id| {
             let replaced = || taken.log(log).map(|(takeover, _)| takeover.user);
-            self.watch.owner(log).or_else(replaced)
+            // A data log of a takeover has its id.
+            let of_takeover = || {
+                let mut all = taken.takeovers().all().iter();
+                all.find(|takeover| takeover.header.id == log).map(|takeover| takeover.user)
+            };
+            self.watch.owner(log).or_else(replaced).or_else(of_takeover)
         };
         let accepted = Accepted::find(living.chain(taken.accepted.iter().cloned()), owner, user);
         let logs = self.up_to_ends(&accepted)?;

@@ -61,6 +61,11 @@ impl<'a> Source<'a> {
         &self.part.entry
     }
 
+    /// A file of whoever holds the entry, as messages name it.
+    pub(super) fn shown(&self, file: u32) -> String {
+        self.files.shown(self.part.holder, file)
+    }
+
     fn named(&self, file: u32, offset: u64, error: Error) -> Error {
         let file = self.files.shown(self.part.holder, file);
         error.context(format!("{}, at {offset} of {file}", key_text(self.key)))
@@ -327,7 +332,7 @@ impl<'a> Source<'a> {
     }
 
     /// The blocks, from the entry or from their table in a file of the writer.
-    fn listed(&self, file: u32, blocks: &'a Blocks, layout: &Layout) -> Result<Cow<'a, [Block]>> {
+    pub(super) fn listed(&self, file: u32, blocks: &'a Blocks, layout: &Layout) -> Result<Cow<'a, [Block]>> {
         let (table, length, sum) = match blocks {
             Blocks::Inline(blocks) => return Ok(Cow::Borrowed(&blocks[..])),
             Blocks::Table { offset, length, crc } => (*offset, *length, *crc),

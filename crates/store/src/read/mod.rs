@@ -5,12 +5,13 @@
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
 //! * `field` reads one field, `blocks` reads and checks blocks, `as_stored` gives them out as they are,
-//!   `outside` the files that the store does not own, `ranges` says which bytes of an array a box is;
+//!   `damaged` names the bytes that do not match, `outside` the files that the store does not own, `ranges` says which bytes of an array a box is;
 //! * `list` and `axes` answer their calls, `entries` those of a store of several.
 
 mod as_stored;
 mod axes;
 mod blocks;
+mod damaged;
 mod entries;
 mod field;
 mod hidden;

@@ -173,13 +173,16 @@ pub fn acceptance(identity: &dyn Identity, loss: &AcceptedLoss, files: &Files) -
         Lost::Beyond { last: 0, known } => format!("all {known} commits are given up"),
         Lost::Beyond { last, known } => format!("commits {} to {known} are given up", last + 1),
         Lost::Whole => format!("all of it is given up, bytes of {fields} fields"),
+        Lost::Entries(entries) if entries.is_empty() => "all of it is given up".to_owned(),
         Lost::Entries(entries) => format!("{} damaged entries are given up", entries.len()),
     };
+    // A record without entries names a file beside the logs.
+    let beside = keys.first().filter(|_| *lost == Lost::Entries(Vec::new()));
     AcceptanceReport {
-        file: files.shown(*writer, *number),
+        file: beside.cloned().unwrap_or_else(|| files.shown(*writer, *number)),
         what,
         fields: *fields,
-        keys: keys.clone(),
+        keys: if beside.is_some() { Vec::new() } else { keys.clone() },
         user: identity.user_name(loss.user),
         time: loss.time,
         why: why.clone(),

@@ -9,8 +9,8 @@ use std::path::Path;
 use crate::backup::*;
 use crate::common::*;
 use crate::takeovers::{close, compact};
-use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
+use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_journal::journal::{Journal, JournalOptions, promote};
 use fieldstone_store::LocalStore;
@@ -164,4 +164,22 @@ fn a_full_or_failing_disk_leaves_the_version_of_before() {
         }
     }
     assert!(struck > 10, "{struck}");
+}
+
+#[test]
+fn array_files_in_new_folders_are_durable_before_a_backup_shows_them() {
+    let world = SimWorld::new(52);
+    let store = open(&world, "a");
+    flush_one(&store, T1, b"first");
+    let env = world.process("a");
+    let within = "arrays/a/0123456789abcdef/g0";
+    env.disk.create_dir_all(&Path::new(ROOT).join(within)).unwrap();
+    let file = env.disk.create_new(&Path::new(ROOT).join(within).join("t-0.nc")).unwrap();
+    write_all_at(&*file, b"an array", 0).unwrap();
+    backup(&world);
+    for image in 0..8 {
+        let cut = world.power_cut(image);
+        let kept = cut.read(&Path::new(TO).join(within).join("t-0.nc"));
+        assert!(kept.is_ok_and(|kept| kept == b"an array"), "image {image}");
+    }
 }

@@ -46,6 +46,7 @@ mod power_cut;
 mod purge;
 mod purge_arrays;
 mod purge_faults;
+mod repair;
 mod retain;
 mod schedules;
 mod schema;

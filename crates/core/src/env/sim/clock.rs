@@ -3,8 +3,11 @@
 //! All hosts share one true time, which advances a little with every call and jumps by the whole length of a sleep,
 //! so no call waits; a host's clock shows that time plus its offset.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
+use super::permissions::Permissions;
 use super::random::Random;
 use super::{Process, World};
 use crate::env::{Clock, Identity, Lifetime, Rand};
@@ -104,5 +107,12 @@ impl Identity for SimIdentity {
         let key = Process { host: self.process.host.clone(), id: process };
         let state = self.world.lock();
         !state.halted && state.processes.get(&key).is_some_and(|alive| *alive)
+    }
+
+    fn give(&self, path: &Path, uid: u32) -> io::Result<()> {
+        match self.uid() {
+            0 => Permissions { world: &self.world }.chown(path, uid),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::{SimWorld, World};
 /// Owners and permissions of files and directories.
 #[derive(Debug, Clone, Copy)]
 pub struct Permissions<'a> {
-    world: &'a World,
+    pub(super) world: &'a World,
 }
 
 impl SimWorld {

@@ -15,6 +15,7 @@
 //! * `array_files`: the folders of array files, and which of their files may go;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
+//! * `repair`: mending damaged and missing parts by a copy of the store;
 //! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
 //!
 //! Lengths prove nothing: after the last commit of a log there may be zeros, or a torn frame.
@@ -39,6 +40,7 @@ mod look;
 pub mod open_files;
 mod part_file;
 mod remains;
+pub mod repair;
 pub mod reserve;
 mod slot;
 mod store;

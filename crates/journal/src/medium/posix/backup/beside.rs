@@ -31,7 +31,9 @@ pub fn copy(copier: &mut Copier<'_>, known: &Beside) -> Result<Beside> {
             made.map_err(|e| Error::io("make", folder, e))?;
         }
         copier.equal(&file.path)?;
-        if let Some(folder) = to.parent() {
+        // The folders above may be new, too.
+        let root = copier.target.1.root();
+        for folder in to.ancestors().skip(1).take_while(|folder| folder.starts_with(root)) {
             copier.target.0.disk.sync_dir(folder).map_err(|e| Error::io("sync", folder, e))?;
         }
         if copier.source.0.clock.now().saturating_sub(file.changed) < FRESH {

@@ -24,7 +24,7 @@ use fieldstone_format::copy_mark::{BesideFile, CopyMark, CopyState};
 use fieldstone_format::version::Version;
 use fieldstone_format::{claim, log_end};
 
-pub use self::needed::{Needed, SnapshotFiles};
+pub use self::needed::{Needed, SnapshotFiles, log_path};
 pub use self::target::{Target, promote};
 
 use self::copier::Copier;
