@@ -1,18 +1,18 @@
-"""Calls about whole datasets that somebody can take back: locks and hides."""
+"""Calls about whole datasets that somebody can take back: locks, hides and overlays."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from ._native import _hidden, _locks, _set_hidden, _set_lock, _Store
-from .reports import DatasetLock, HiddenFields
+from ._native import _hidden, _locks, _overlays, _set_hidden, _set_lock, _set_overlay, _Store
+from .reports import DatasetLock, HiddenFields, OverlaidFields
 
 if TYPE_CHECKING:
     from ._native import _Request
 
 
 class Datasets(_Store):
-    """The calls of a store that lock and hide whole datasets."""
+    """The calls of a store that lock and hide whole datasets, and show fields under other values."""
 
     def lock(self, request: _Request, what: Literal["archive", "list", "retrieve", "wipe"]) -> int:
         """Forbids calls of one kind in the datasets that a request selects, durably and for everybody, until
@@ -57,3 +57,23 @@ class Datasets(_Store):
     def hidden(self) -> list[HiddenFields]:
         """The hides in force, oldest first."""
         return _hidden(self)
+
+    def overlay(self, request: _Request, values: _Request, remove: bool = False) -> int:
+        """Lets all fields that a request selects appear under other values, too, durably and for everybody:
+        ``store.overlay("run=a", {"run": "b"})``. Returns how many fields do so. Fields that are archived
+        later under the request appear like these; what is removed, wiped or hidden appears no longer. Lists,
+        axes and reads by request or key find them. All else goes by the keys under which fields were
+        archived: the catalog, lineage, statistics, wipes, purges, moves and removals. Where a field was
+        archived under such a key, that one counts. With ``remove=True`` it ends; the number is that of the
+        fields that appeared so.
+
+        Raises Invalid for a keyword that the schema lacks, for one to which the request does not give one
+        value, and where the schema would name the fields otherwise; NotFound if nothing is selected, or no
+        such overlay is in force; Conflict if it is in force already; Denied if the fields would appear in
+        datasets of other users, unless you own the store's folder ``logs`` or are root.
+        """
+        return _set_overlay(self, request, values, not remove)
+
+    def overlays(self) -> list[OverlaidFields]:
+        """The overlays in force, oldest first."""
+        return _overlays(self)

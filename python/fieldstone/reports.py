@@ -71,6 +71,17 @@ class HiddenFields:
     since: datetime
 
 
+@dataclass(frozen=True)
+class OverlaidFields:
+    """An overlay in force: the fields, as the request that selects them by their own keys; the values under
+    which they appear, too; the user who made it, and when."""
+
+    request: str
+    values: str
+    by: str
+    since: datetime
+
+
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
     """Report of ``store.verify``: fields, bytes and files read, damage, notes, and accepted losses, which do

@@ -8,7 +8,7 @@ use fieldstone::{
     HiddenFields, IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats,
     Status, VerifyReport, WipeReport,
 };
-use fieldstone::{BackupReport, HoldInfo};
+use fieldstone::{BackupReport, HoldInfo, OverlaidFields};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -129,7 +129,14 @@ pub fn lock(py: Python<'_>, lock: DatasetLock) -> PyResult<Bound<'_, PyAny>> {
     report!(py, "DatasetLock", { dataset: lock.dataset, what: what, by: lock.by, since: since })
 }
 
-/// Fields that somebody hid.
+/// An overlay that is in force.
+pub fn overlaid(py: Python<'_>, overlaid: OverlaidFields) -> PyResult<Bound<'_, PyAny>> {
+    let since = time_object(py, overlaid.since)?;
+    let (request, values) = (overlaid.request, overlaid.values);
+    report!(py, "OverlaidFields", { request: request, values: values, by: overlaid.by, since: since })
+}
+
+/// A hide that is in force.
 pub fn hidden(py: Python<'_>, hidden: HiddenFields) -> PyResult<Bound<'_, PyAny>> {
     let since = time_object(py, hidden.since)?;
     report!(py, "HiddenFields", { request: hidden.request, by: hidden.by, since: since })

@@ -66,6 +66,28 @@ def test_the_reader_passes_over_hidden_fields_until_they_are_shown(tmp_path: Pat
             assert found() == (left if shows else "c" if left == "ac" else "ac")
 
 
+def test_the_reader_finds_fields_under_the_values_of_overlays(tmp_path: Path) -> None:
+    def found() -> dict[str, bytes]:
+        store = reader.open_store(tmp_path / "s")
+        assert store.verify() == []
+        return {json.loads(text)["run"]: store.read(text) for text in store.fields()}
+
+    own = {"a": b"a", "c": b"c"}
+    with fst.open(tmp_path / "s") as store:
+        for run in own:
+            store.archive({"run": run, "variable": "t", "step": 0}, own[run])
+        store.flush()
+        assert store.overlay("run=a", {"run": "b"}) == 1
+        assert store.overlay("run=a,variable=t", {"run": "c"}) == 0, "c has a field of its own"
+    for _ in range(2):
+        assert found() == own | {"b": b"a"}
+        with fst.open(tmp_path / "s") as store:
+            store.compact(grace=0)
+    with fst.open(tmp_path / "s") as store:
+        assert store.overlay("run=a", {"run": "b"}, remove=True) == 1
+    assert found() == own
+
+
 def test_without_its_wipes_the_store_has_more_fields(tmp_path: Path) -> None:
     store = opened(tmp_path)
     assert len(store.wipes.all) == 4, "of a takeover and of a living log"

@@ -27,6 +27,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "locks",
             "hide",
             "unhide",
+            "overlay",
             "compact",
             "purge",
             "retain",

@@ -37,9 +37,10 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
+use fieldstone_store::api::{OverlaidFields, Overlaying};
 use fieldstone_store::frontends::FilterStore;
 
-use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
 
 impl Backend for FilterStore<dyn Backend> {
     fn env(&self) -> &Env {
@@ -224,6 +225,17 @@ impl BackendAdmin for FilterStore<dyn Backend> {
 
     fn pin_format(&self, _version: u32, _session: &Session) -> Result<()> {
         Err(self.refused("the format"))
+    }
+}
+
+impl BackendSharing for FilterStore<dyn Backend> {
+    fn set_overlay(&self, _request: &Request, _how: &Overlaying) -> Result<u64> {
+        // It could show what lies outside.
+        Err(self.refused("an overlay"))
+    }
+
+    fn overlays(&self) -> Result<Vec<OverlaidFields>> {
+        self.beneath().overlays()
     }
 }
 

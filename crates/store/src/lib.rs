@@ -14,7 +14,7 @@
 //! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
 //!   `erase`: making hidden content unreadable;
-//!   `locks`: what nobody may do in a dataset;
+//!   `locks`: what nobody may do in a dataset; `overlay`: fields that appear under other values, too;
 //!   `retain`: rules of retention; `maintain`: what they ask for, and what pays;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
@@ -36,6 +36,7 @@ mod levels;
 pub mod local;
 pub mod locks;
 mod maintain;
+pub mod overlay;
 mod purge;
 mod read;
 mod report;

@@ -29,6 +29,7 @@ use fieldstone_store::api::{
     RetentionRule, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{OverlaidFields, Overlaying};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
 /// Checks that an item survives a round trip, that every truncation is an error, and that a changed byte
@@ -184,6 +185,14 @@ fn a_lock_and_how_it_is_set() {
         crosses(&HiddenFields { request: "run=a/b".into(), by: "alice".into(), since: i64::MIN });
         crosses(&DatasetLock { dataset: "run=a".into(), what, by: "alice".into(), since: i64::MIN });
     }
+}
+
+#[test]
+fn an_overlay_and_how_it_is_made() {
+    let values = vec![("run".to_owned(), "b".to_owned())];
+    crosses(&Overlaying { values, shows: true, session: Session::new(SessionId::of(7)) });
+    let (request, values, by) = ("run=a".into(), "run=b".into(), "alice".into());
+    crosses(&OverlaidFields { request, values, by, since: i64::MIN });
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod man;
 mod mesh;
 mod r#move;
 mod objects;
+mod overlay;
 mod plot;
 mod prefetch;
 mod promote;
@@ -115,6 +116,9 @@ pub enum Verb {
     /// Show again what is hidden
     #[command(after_help = hide::UNHIDE)]
     Unhide(hide::Shown),
+    /// Show fields under other values, too, until that is ended
+    #[command(after_help = overlay::OVERLAY)]
+    Overlay(overlay::Arguments),
     Erase(erase::Arguments),
     Hold(hold::Arguments),
     Backup(backup::Arguments),
@@ -180,6 +184,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Locks(arguments) => lock::list(arguments, out),
         Verb::Hide(arguments) => hide::run(arguments, out),
         Verb::Unhide(arguments) => hide::show(arguments, out),
+        Verb::Overlay(arguments) => overlay::run(arguments, out),
         Verb::Erase(arguments) => erase::run(arguments, out),
         Verb::Hold(arguments) => hold::run(arguments, out),
         Verb::Backup(arguments) => backup::run(arguments, out),

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 53] = [
+const VERBS: [&str; 54] = [
     "hold",
     "backup",
     "promote",
@@ -31,6 +31,7 @@ const VERBS: [&str; 53] = [
     "locks",
     "hide",
     "unhide",
+    "overlay",
     "erase",
     "rebuild",
     "objects",

@@ -19,6 +19,7 @@ mod layout;
 mod lineage;
 mod locks;
 mod operations;
+mod overlay;
 mod prefetch;
 mod purge;
 mod real_files;

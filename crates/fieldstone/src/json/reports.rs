@@ -6,7 +6,7 @@ use fieldstone_store::api::{
     MaintainReport, MaintainStep, PurgeReport, RetentionRule, Status, StatusProblem, TransactionStatus,
     VerifyReport, WipeReport, WriterStatus,
 };
-use fieldstone_store::api::{ErasureReport, HoldInfo};
+use fieldstone_store::api::{ErasureReport, HoldInfo, OverlaidFields};
 use serde_json::{Map, Value, json};
 
 use super::fields::axes_ends;
@@ -136,6 +136,12 @@ pub fn accepted(report: &AcceptanceReport) -> Value {
         "time": time(report.time),
         "why": report.why,
     })
+}
+
+/// The overlays in force.
+pub fn overlays(overlays: &[OverlaidFields]) -> Value {
+    let row = |one: &OverlaidFields| json!({"request": one.request, "values": one.values, "by": one.by, "since": time(one.since)});
+    overlays.iter().map(row).collect()
 }
 
 /// The locks in force.

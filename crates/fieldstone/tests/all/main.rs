@@ -60,6 +60,7 @@ mod lineage_export;
 mod listing;
 mod outside;
 mod outside_moved;
+mod overlay;
 mod own_files;
 mod processes;
 mod remote;

@@ -101,6 +101,20 @@ impl Ranges<'_> {
         self.put(datasets.iter().map(range), session)
     }
 
+    /// Makes overlays durably, or ends them: for each selection and its values the newest one.
+    pub fn overlay(
+        &self,
+        overlays: Vec<(Selection, RangeAction)>,
+        shows: bool,
+        session: &Session,
+    ) -> Result<()> {
+        let range = |(selection, overlay): (Selection, RangeAction)| {
+            let action = if shows { overlay } else { RangeAction::End(Box::new(overlay)) };
+            Range { action, selection, version: Vec::new(), age: None }
+        };
+        self.put(overlays.into_iter().map(range), session)
+    }
+
     fn put(&self, ranges: impl Iterator<Item = Range>, session: &Session) -> Result<()> {
         let records = ranges.map(|range| store_record::encode(&StoreRecord::Range(range))).collect();
         self.record(records, session)

@@ -50,6 +50,7 @@ mod listing;
 mod locking;
 mod maintaining;
 mod options;
+mod overlaying;
 mod purging;
 mod reports;
 mod retaining;
@@ -79,6 +80,7 @@ pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use locking::{DatasetLock, Locking};
 pub use maintaining::{MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
+pub use overlaying::{OverlaidFields, Overlaying};
 pub use purging::{PurgeProgress, PurgeReport, Purging};
 pub use reports::{
     AcceptanceReport, Advice, Damage, FormatPin, Stats, StatsBy, StatsRow, Status, StatusProblem,

@@ -2,6 +2,7 @@
 //!
 //! * `matcher` compares encoded keys with a request and says where the next match can be;
 //! * `scan` walks all segments of a snapshot in key order; `lookup` finds one key;
+//! * `overlaid` walks over what overlays show besides;
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
 //! * `field` reads one field, `blocks` reads and checks blocks, `as_stored` gives them out as they are,
@@ -18,6 +19,7 @@ mod list;
 mod lookup;
 mod matcher;
 mod outside;
+mod overlaid;
 mod plan;
 mod purged;
 mod ranges;
@@ -33,6 +35,7 @@ pub use list::{ListStream, list};
 pub use lookup::{lookup, lookup_moved};
 pub use matcher::{Match, Matcher};
 pub use outside::Outside;
+pub use overlaid::lookup_overlaid;
 pub use plan::retrieve;
 pub use purged::{is_dataset_purged, purged};
 pub use ranges::slab;

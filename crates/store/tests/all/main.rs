@@ -40,6 +40,7 @@ mod maintain;
 mod model;
 mod moved;
 mod objects;
+mod overlay;
 mod owners;
 mod pieces;
 mod power_cut;
