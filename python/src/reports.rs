@@ -8,7 +8,7 @@ use fieldstone::{
     HiddenFields, IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats,
     Status, VerifyReport, WipeReport,
 };
-use fieldstone::{BackupReport, HoldInfo, OverlaidFields};
+use fieldstone::{BackupReport, HoldInfo, OverlaidFields, PointedFields, ReindexReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -127,6 +127,19 @@ fn left_logs(py: Python<'_>, left: Vec<LeftLog>) -> PyResult<Bound<'_, PyTuple>>
 pub fn lock(py: Python<'_>, lock: DatasetLock) -> PyResult<Bound<'_, PyAny>> {
     let (what, since) = (lock.what.name(), time_object(py, lock.since)?);
     report!(py, "DatasetLock", { dataset: lock.dataset, what: what, by: lock.by, since: since })
+}
+
+/// The result of a reindex.
+pub fn reindexed(py: Python<'_>, report: ReindexReport) -> PyResult<Bound<'_, PyAny>> {
+    let left = PyTuple::new(py, report.left)?;
+    report!(py, "ReindexReport", { fields: report.fields, kept: report.kept, left: left })
+}
+
+/// A store that names fields of another one.
+pub fn pointed(py: Python<'_>, pointed: PointedFields) -> PyResult<Bound<'_, PyAny>> {
+    let (since, store) = (time_object(py, pointed.since)?, pointed.store.to_string());
+    let (request, url, by) = (pointed.request, pointed.url, pointed.by);
+    report!(py, "PointedFields", { request: request, store: store, url: url, by: by, since: since })
 }
 
 /// An overlay that is in force.

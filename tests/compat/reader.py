@@ -553,7 +553,7 @@ class Store:
                     yield begin // e.size, here // e.size, file.read(at + begin, here, crc)
         if kind in (1, 2, 3, 5):
             (where, at, _), table = place[:3], place[3:]
-            file = Outside(*where, prod(e.count) * e.size) if kind in (3, 5) else self.file(e.log, where)
+            file = wipes.opened(Store, Outside, where, e) if kind in (3, 5) else self.file(e.log, where)
             if kind in (2, 5):
                 table = [(file if kind == 2 else self.file(e.log, table[0])).read(*table[-3:])]
             with parts_of(table[0], "list of blocks") as c:

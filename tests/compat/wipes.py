@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import overlays
+from indexed import opened  # noqa: F401 - the reader calls it
 
 RANGE, WIPE, HIDE, END, ABSENT = 0x0303, 1, 2, 3, b"\1"
 

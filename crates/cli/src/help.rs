@@ -28,6 +28,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "hide",
             "unhide",
             "overlay",
+            "reindex",
             "compact",
             "purge",
             "retain",

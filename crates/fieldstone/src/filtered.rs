@@ -37,7 +37,7 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
-use fieldstone_store::api::{OverlaidFields, Overlaying};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::frontends::FilterStore;
 
 use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
@@ -236,6 +236,22 @@ impl BackendSharing for FilterStore<dyn Backend> {
 
     fn overlays(&self) -> Result<Vec<OverlaidFields>> {
         self.beneath().overlays()
+    }
+
+    fn indexed(&self, request: &Request, after: &[u8], session: &Session) -> Result<Vec<IndexedField>> {
+        self.beneath().indexed(&self.shown(request), after, session)
+    }
+
+    fn take_indexed(&self, _fields: &[IndexedField], _session: &Session) -> Result<Vec<(String, String)>> {
+        Err(self.refused("a reindex"))
+    }
+
+    fn point(&self, _request: &Request, _how: &Pointing) -> Result<bool> {
+        Err(self.refused("a pointer"))
+    }
+
+    fn pointers(&self) -> Result<Vec<PointedFields>> {
+        self.beneath().pointers()
     }
 }
 

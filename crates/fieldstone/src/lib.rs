@@ -32,6 +32,7 @@ pub mod json;
 mod open;
 mod own_files;
 pub mod prelude;
+mod reindexing;
 mod remote;
 mod run;
 pub mod scheduler;
@@ -74,6 +75,7 @@ pub use interop::ingest::{
 };
 pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
+pub use reindexing::{ReindexReport, end_reindex, pointers, reindex};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::{

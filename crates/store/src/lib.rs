@@ -15,6 +15,7 @@
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
 //!   `erase`: making hidden content unreadable;
 //!   `locks`: what nobody may do in a dataset; `overlay`: fields that appear under other values, too;
+//!   `reindex`: fields that other stores name;
 //!   `retain`: rules of retention; `maintain`: what they ask for, and what pays;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
@@ -39,6 +40,7 @@ mod maintain;
 pub mod overlay;
 mod purge;
 mod read;
+pub mod reindex;
 mod report;
 pub mod retain;
 mod standing;

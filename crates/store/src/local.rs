@@ -151,6 +151,7 @@ impl LocalStore {
         let last = PerProcess::new(identity.clone(), Mutex::default());
         let new_fields = PerProcess::new(identity.clone(), NewFields::default());
         let in_memory = journal.access().is_in_memory();
+        journal.files().add_beyond(Arc::new(read::OtherStores::new(journal.env().clone())));
         LocalStore { journal, url, compression, if_exists: None, new_fields, in_memory, last }
     }
 
@@ -288,7 +289,7 @@ impl LocalStore {
     }
 
     /// Hands an encoded value to the journal, unless it is to be new and is not.
-    fn take(&self, mut value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
+    pub(crate) fn take(&self, mut value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
         let session = &options.session;
         if let Some(origin) = &options.origin {
             self.journal.format().check(MOVED_SINCE, "the time of a moved field")?;
@@ -377,7 +378,7 @@ impl LocalStore {
     }
 }
 
-/// A list of what a request selects, those fields among them that overlays show.
+/// Lists the fields that a request selects, those among them that overlays show.
 fn listing(
     store: &LocalStore,
     snapshot: &Arc<Snapshot>,

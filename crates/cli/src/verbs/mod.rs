@@ -41,6 +41,7 @@ mod prefetch;
 mod promote;
 mod purge;
 mod rebuild;
+mod reindex;
 mod remove;
 mod repoint;
 mod retain;
@@ -119,6 +120,7 @@ pub enum Verb {
     /// Show fields under other values, too, until that is ended
     #[command(after_help = overlay::OVERLAY)]
     Overlay(overlay::Arguments),
+    Reindex(reindex::Arguments),
     Erase(erase::Arguments),
     Hold(hold::Arguments),
     Backup(backup::Arguments),
@@ -185,6 +187,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Hide(arguments) => hide::run(arguments, out),
         Verb::Unhide(arguments) => hide::show(arguments, out),
         Verb::Overlay(arguments) => overlay::run(arguments, out),
+        Verb::Reindex(arguments) => reindex::run(arguments, out),
         Verb::Erase(arguments) => erase::run(arguments, out),
         Verb::Hold(arguments) => hold::run(arguments, out),
         Verb::Backup(arguments) => backup::run(arguments, out),

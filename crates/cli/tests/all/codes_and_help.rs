@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 54] = [
+const VERBS: [&str; 55] = [
     "hold",
     "backup",
     "promote",
@@ -32,6 +32,7 @@ const VERBS: [&str; 54] = [
     "hide",
     "unhide",
     "overlay",
+    "reindex",
     "erase",
     "rebuild",
     "objects",

@@ -23,6 +23,7 @@ mod overlay;
 mod prefetch;
 mod purge;
 mod real_files;
+mod reindex;
 mod retain;
 mod run;
 mod schema_and_show;

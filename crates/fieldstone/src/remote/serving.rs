@@ -33,21 +33,21 @@ use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::Erasing;
 use fieldstone_store::api::Holding;
-use fieldstone_store::api::Overlaying;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, Hiding, IfExists, ListEntry,
     ListOptions, Locking, Maintaining, Purging, ReadOptions, RemoveOptions, Retaining, RetrieveOptions,
     Session, StatsBy, Wiping,
 };
+use fieldstone_store::api::{IndexedField, Overlaying, Pointing};
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};
 
 use super::argument::Argument;
 use super::frame::encoded;
 use super::methods::{
-    admin, alone, backend, backend_admin, backend_lane, backend_sharing, catalog_admin, catalog_arrays, catalog_lookup,
-    catalog_queries, catalog_writer, fields, graph_admin, graph_reader, graph_walks, graph_writer,
-    server_arms, transactions,
+    admin, alone, backend, backend_admin, backend_lane, backend_sharing, catalog_admin, catalog_arrays,
+    catalog_lookup, catalog_queries, catalog_writer, fields, graph_admin, graph_reader, graph_walks,
+    graph_writer, server_arms, transactions,
 };
 use super::named::Named;
 use super::served::{Exported, Serving};

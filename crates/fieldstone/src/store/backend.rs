@@ -22,8 +22,8 @@ use fieldstone_store::api::{
 
 use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
-use fieldstone_store::api::{OverlaidFields, Overlaying};
-use fieldstone_store::{erase, hide, holds, locks, overlay, retain};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
+use fieldstone_store::{erase, hide, holds, locks, overlay, reindex, retain};
 
 use super::composed::Composed;
 use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
@@ -238,6 +238,22 @@ impl BackendSharing for Composed {
 
     fn overlays(&self) -> Result<Vec<OverlaidFields>> {
         overlay::overlays(&self.journal)
+    }
+
+    fn indexed(&self, request: &Request, after: &[u8], session: &Session) -> Result<Vec<IndexedField>> {
+        reindex::indexed(&self.fields, request, after, session)
+    }
+
+    fn take_indexed(&self, fields: &[IndexedField], session: &Session) -> Result<Vec<(String, String)>> {
+        reindex::take_indexed(&self.fields, fields, session)
+    }
+
+    fn point(&self, request: &Request, how: &Pointing) -> Result<bool> {
+        reindex::point(&self.journal, request, how)
+    }
+
+    fn pointers(&self) -> Result<Vec<PointedFields>> {
+        reindex::pointers(&self.journal)
     }
 }
 

@@ -8,7 +8,7 @@ use fieldstone_format::keys::level_text;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::schema_extension;
 use fieldstone_format::store_record::{
-    self, Erasure, Range, RangeAction, Selection, SelectionItem, StoreRecord,
+    self, Erasure, Pointer, Range, RangeAction, Selection, SelectionItem, StoreRecord,
 };
 
 use super::commit::Committer;
@@ -118,6 +118,12 @@ impl Ranges<'_> {
     fn put(&self, ranges: impl Iterator<Item = Range>, session: &Session) -> Result<()> {
         let records = ranges.map(|range| store_record::encode(&StoreRecord::Range(range))).collect();
         self.record(records, session)
+    }
+
+    /// Notes, durably, that another store names entries of this one, or names them no more.
+    pub fn point(&self, pointers: Vec<Pointer>, session: &Session) -> Result<()> {
+        let record = |pointer| store_record::encode(&StoreRecord::Pointer(pointer));
+        self.record(pointers.into_iter().map(record).collect(), session)
     }
 
     /// Notes, durably, that something is made unreadable.

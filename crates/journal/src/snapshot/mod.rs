@@ -14,6 +14,7 @@ mod holds;
 mod locks;
 mod overlays;
 mod owners;
+mod pointers;
 mod ranges;
 mod refresh;
 mod rules;
@@ -45,6 +46,7 @@ pub use holds::{StoreHold, longest_hold, newest_holds, standing_holds};
 pub use locks::{Lock, Locks};
 pub use overlays::{Overlay, Overlays};
 pub use owners::Owners;
+pub use pointers::{PointedKeys, StorePointer, standing_pointers};
 pub use ranges::{Selected, StoreRange, purged_beyond};
 pub use refresh::{Flushed, Refresher};
 pub use rules::{StoreRule, newest_rules, rules_for};
@@ -153,8 +155,7 @@ impl Snapshot {
         let attempts = Attempts::of(&logs, &taken);
         let ranges = logs.iter().flat_map(|log| &log.ranges).chain(&taken.ranges).cloned();
         let locks = Locks::of(ranges.clone(), before.map(|before| &before.locks));
-        let overlays =
-            Overlays::of(ranges.clone(), folder_owner, before.map(|before| &before.overlays));
+        let overlays = Overlays::of(ranges.clone(), folder_owner, before.map(|before| &before.overlays));
         let known = before.map(|before| &before.wipes);
         let wipes = Wipes::of(ranges, taken.takeovers(), folder_owner, known);
         // A caller that knows these already sees that without comparing them.

@@ -52,6 +52,7 @@ mod maintaining;
 mod options;
 mod overlaying;
 mod purging;
+mod reindexing;
 mod reports;
 mod retaining;
 mod transactions;
@@ -82,6 +83,7 @@ pub use maintaining::{MaintainAction, MaintainProgress, MaintainReport, Maintain
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use overlaying::{OverlaidFields, Overlaying};
 pub use purging::{PurgeProgress, PurgeReport, Purging};
+pub use reindexing::{IndexedField, PointedFields, Pointing};
 pub use reports::{
     AcceptanceReport, Advice, Damage, FormatPin, Stats, StatsBy, StatsRow, Status, StatusProblem,
     TransactionStatus, VerifyReport, WriterStatus,

@@ -6,12 +6,13 @@
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
 //! * `field` reads one field, `blocks` reads and checks blocks, `as_stored` gives them out as they are,
-//!   `outside` the files that the store does not own, `ranges` says which bytes of an array a box is;
+//!   `outside` the files that the store does not own, `elsewhere` entries of other stores, `ranges` says which bytes of an array a box is;
 //! * `list` and `axes` answer their calls, `entries` those of a store of several.
 
 mod as_stored;
 mod axes;
 mod blocks;
+mod elsewhere;
 mod entries;
 mod field;
 mod hidden;
@@ -28,6 +29,7 @@ mod versions;
 
 pub use axes::axes;
 pub use blocks::Source;
+pub use elsewhere::{EntryUrl, OtherStores};
 pub use entries::{entries, newest_place, transactions};
 pub use field::LocalField;
 pub use hidden::{HiddenEntries, Limit};

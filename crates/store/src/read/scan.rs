@@ -368,6 +368,13 @@ impl Scan {
         Ok(())
     }
 
+    /// Passes all keys before one.
+    pub fn skip_to(&mut self, key: &[u8]) -> Result<()> {
+        self.seek(key)?;
+        self.done = key.to_vec();
+        Ok(())
+    }
+
     /// Restores the heap after its first cursor moved, or drops it where it ended.
     fn restore_heap(&mut self, more: bool) {
         if let Some(cursor) = self.heap.first_mut() {

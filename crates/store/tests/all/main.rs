@@ -47,6 +47,7 @@ mod power_cut;
 mod purge;
 mod purge_arrays;
 mod purge_faults;
+mod reindex;
 mod retain;
 mod schedules;
 mod schema;
