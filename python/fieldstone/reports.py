@@ -71,6 +71,39 @@ class HiddenFields:
     since: datetime
 
 
+@dataclass(frozen=True)
+class OverlaidFields:
+    """An overlay in force: the fields, as the request that selects them by their own keys; the values under
+    which they appear, too; the user who made it, and when."""
+
+    request: str
+    values: str
+    by: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class ReindexReport:
+    """Report of ``store.reindex``: fields that the other store names now; whether purges leave all of them;
+    and those that the other store cannot name, each with its key and the reason."""
+
+    fields: int
+    kept: bool
+    left: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class PointedFields:
+    """Fields that another store names: the request that selects them, the id and the place of the other
+    store, the user who recorded it, and when."""
+
+    request: str
+    store: str
+    url: str
+    by: str
+    since: datetime
+
+
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
     """Report of ``store.verify``: fields, bytes and files read, damage, notes, and accepted losses, which do

@@ -133,7 +133,7 @@ mod native {
     #[pymodule_export]
     use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
-    use super::locks::{hidden, locks, set_hidden, set_lock};
+    use super::locks::{hidden, locks, overlays, pointers, reindex, set_hidden, set_lock, set_overlay};
     #[pymodule_export]
     use super::maintain::maintain;
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! `Store.lock`, `unlock` and `locks`; `hide`, `unhide` and `hidden`.
+//! `Store.lock`, `unlock` and `locks`; `hide`, `unhide` and `hidden`; `overlay` and `overlays`; `reindex` and `pointers`.
 
 use fieldstone::{DatasetAccess as _, LockKind};
 use pyo3::prelude::*;
@@ -55,4 +55,62 @@ pub fn hidden<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bound
     let handle = store.get().handle()?;
     let hidden = py.waiting(|| handle.hidden()).or_raise()?;
     PyList::new(py, hidden.into_iter().map(|one| reports::hidden(py, one)).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Lets fields appear under other values, or ends that; returns how many that concerns.
+#[pyfunction]
+#[pyo3(name = "_set_overlay")]
+pub fn set_overlay(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    request: Option<&Bound<'_, PyAny>>,
+    values: Option<&Bound<'_, PyAny>>,
+    shows: bool,
+) -> PyResult<u64> {
+    let handle = store.get().handle()?;
+    let (request, values) = (single_request(request)?, single_request(values)?.single_pairs().or_raise()?);
+    py.waiting(|| {
+        let values: Vec<(&str, &str)> =
+            values.iter().map(|(keyword, value)| (&**keyword, &**value)).collect();
+        if shows { handle.overlay(&request, &values) } else { handle.end_overlay(&request, &values) }
+    })
+    .or_raise()
+}
+
+/// The overlays in force.
+#[pyfunction]
+#[pyo3(name = "_overlays")]
+pub fn overlays<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyList>> {
+    let handle = store.get().handle()?;
+    let overlays = py.waiting(|| handle.overlays()).or_raise()?;
+    PyList::new(py, overlays.into_iter().map(|one| reports::overlaid(py, one)).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Lets another store name fields, or ends that.
+#[pyfunction]
+#[pyo3(name = "_reindex")]
+pub fn reindex<'py>(
+    py: Python<'py>,
+    store: &Bound<'py, Store>,
+    request: Option<&Bound<'py, PyAny>>,
+    to: &Bound<'py, Store>,
+    end: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (from, to) = (store.get().handle()?, to.get().handle()?);
+    let request = single_request(request)?;
+    if end {
+        py.waiting(|| fieldstone::end_reindex(&from, &request, &to)).or_raise()?;
+        return Ok(None);
+    }
+    let report = py.waiting(|| fieldstone::reindex(&from, &request, &to)).or_raise()?;
+    reports::reindexed(py, report).map(Some)
+}
+
+/// The stores that name fields of this one.
+#[pyfunction]
+#[pyo3(name = "_pointers")]
+pub fn pointers<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyList>> {
+    let handle = store.get().handle()?;
+    let pointers = py.waiting(|| fieldstone::pointers(&handle)).or_raise()?;
+    PyList::new(py, pointers.into_iter().map(|one| reports::pointed(py, one)).collect::<PyResult<Vec<_>>>()?)
 }

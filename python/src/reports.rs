@@ -8,7 +8,7 @@ use fieldstone::{
     HiddenFields, IngestReport, LeftLog, MaintainReport, PrefetchReport, PurgeReport, RetentionRule, Stats,
     Status, VerifyReport, WipeReport,
 };
-use fieldstone::{BackupReport, HoldInfo, RepairReport};
+use fieldstone::{BackupReport, HoldInfo, OverlaidFields, PointedFields, ReindexReport, RepairReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -129,7 +129,27 @@ pub fn lock(py: Python<'_>, lock: DatasetLock) -> PyResult<Bound<'_, PyAny>> {
     report!(py, "DatasetLock", { dataset: lock.dataset, what: what, by: lock.by, since: since })
 }
 
-/// Fields that somebody hid.
+/// The result of a reindex.
+pub fn reindexed(py: Python<'_>, report: ReindexReport) -> PyResult<Bound<'_, PyAny>> {
+    let left = PyTuple::new(py, report.left)?;
+    report!(py, "ReindexReport", { fields: report.fields, kept: report.kept, left: left })
+}
+
+/// A store that names fields of another one.
+pub fn pointed(py: Python<'_>, pointed: PointedFields) -> PyResult<Bound<'_, PyAny>> {
+    let (since, store) = (time_object(py, pointed.since)?, pointed.store.to_string());
+    let (request, url, by) = (pointed.request, pointed.url, pointed.by);
+    report!(py, "PointedFields", { request: request, store: store, url: url, by: by, since: since })
+}
+
+/// An overlay that is in force.
+pub fn overlaid(py: Python<'_>, overlaid: OverlaidFields) -> PyResult<Bound<'_, PyAny>> {
+    let since = time_object(py, overlaid.since)?;
+    let (request, values) = (overlaid.request, overlaid.values);
+    report!(py, "OverlaidFields", { request: request, values: values, by: overlaid.by, since: since })
+}
+
+/// A hide that is in force.
 pub fn hidden(py: Python<'_>, hidden: HiddenFields) -> PyResult<Bound<'_, PyAny>> {
     let since = time_object(py, hidden.since)?;
     report!(py, "HiddenFields", { request: hidden.request, by: hidden.by, since: since })

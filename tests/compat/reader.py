@@ -531,8 +531,8 @@ class Store:
             while kept and not (fields[key] and fields[key][-1].flags & 2):
                 fields[key].append(kept.pop())
             fields[key] = [e for e in fields[key] if e.place[0] != 6]
-        found = {key: json.dumps(parse_key(key)[0], ensure_ascii=False) for key in sorted(fields)}
-        return {text: fields[key] for key, text in found.items() if fields[key]}
+        fields = self.wipes.overlaid({key: found for key, found in fields.items() if found}, owners)
+        return {json.dumps(parse_key(key)[0], ensure_ascii=False): fields[key] for key in sorted(fields)}
 
     def blocks(self, e: Entry) -> Iterator[tuple[tuple, tuple, bytes]]:
         """Start, count and raw bytes of each block (9) of an entry, compared with their checksum; in a file
@@ -553,7 +553,7 @@ class Store:
                     yield begin // e.size, here // e.size, file.read(at + begin, here, crc)
         if kind in (1, 2, 3, 5):
             (where, at, _), table = place[:3], place[3:]
-            file = Outside(*where, prod(e.count) * e.size) if kind in (3, 5) else self.file(e.log, where)
+            file = wipes.opened(Store, Outside, where, e) if kind in (3, 5) else self.file(e.log, where)
             if kind in (2, 5):
                 table = [(file if kind == 2 else self.file(e.log, table[0])).read(*table[-3:])]
             with parts_of(table[0], "list of blocks") as c:

@@ -13,6 +13,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import fieldstone as fst
+import numpy as np
 
 HERE = Path(__file__).parent
 KEPT = HERE / "wiped"
@@ -64,6 +65,42 @@ def test_the_reader_passes_over_hidden_fields_until_they_are_shown(tmp_path: Pat
                 else:
                     store.compact(grace=0)
             assert found() == (left if shows else "c" if left == "ac" else "ac")
+
+
+def test_the_reader_finds_fields_under_the_values_of_overlays(tmp_path: Path) -> None:
+    def found() -> dict[str, bytes]:
+        store = reader.open_store(tmp_path / "s")
+        assert store.verify() == []
+        return {json.loads(text)["run"]: store.read(text) for text in store.fields()}
+
+    own = {"a": b"a", "c": b"c"}
+    with fst.open(tmp_path / "s") as store:
+        for run in own:
+            store.archive({"run": run, "variable": "t", "step": 0}, own[run])
+        store.flush()
+        assert store.overlay("run=a", {"run": "b"}) == 1
+        assert store.overlay("run=a,variable=t", {"run": "c"}) == 0, "c has a field of its own"
+    for _ in range(2):
+        assert found() == own | {"b": b"a"}
+        with fst.open(tmp_path / "s") as store:
+            store.compact(grace=0)
+    with fst.open(tmp_path / "s") as store:
+        assert store.overlay("run=a", {"run": "b"}, remove=True) == 1
+    assert found() == own
+
+
+def test_the_reader_finds_fields_that_another_store_holds(tmp_path: Path) -> None:
+    with fst.open(tmp_path / "s") as store, fst.open(tmp_path / "to") as to:
+        store.archive({"run": "a", "variable": "t", "step": 0}, b"opaque")
+        store.archive({"run": "a", "variable": "u", "step": 0}, np.arange(70_000.0).reshape(100, 700))
+        store.flush()
+        assert store.reindex("run=a", to).fields == 2
+    for _ in range(2):
+        other = reader.open_store(tmp_path / "to")
+        values = [other.read(text) for text in other.fields()]
+        assert values == [b"opaque", np.arange(70_000.0).tobytes()] and other.verify() == []
+        with fst.open(tmp_path / "s") as store:
+            store.compact(grace=0)
 
 
 def test_without_its_wipes_the_store_has_more_fields(tmp_path: Path) -> None:

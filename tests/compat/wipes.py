@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import overlays
+from indexed import opened  # noqa: F401 - the reader calls it
+
 RANGE, WIPE, HIDE, END, ABSENT = 0x0303, 1, 2, 3, b"\1"
 
 
@@ -37,7 +40,7 @@ class Wipes:
     """The wipes of a store."""
 
     def __init__(self, reader: SimpleNamespace, store: object) -> None:
-        self.reader, self.store, self.all, self.ends = reader, store, [], []
+        self.reader, self.store, self.all, self.ends, self.overlays = reader, store, [], [], []
 
     def take_frame(self, log: SimpleNamespace, side: tuple, order: tuple) -> None:
         """The ranges among the side records of a frame."""
@@ -59,14 +62,18 @@ class Wipes:
                 self.take(body, user, order)
 
     def take(self, body: bytes, user: int, order: tuple) -> None:
-        """A range; only wipes, hides and ends of hides decide on what is visible."""
+        """A range; only wipes, hides, ends of hides, and overlays decide on what is visible."""
         with self.reader.parts_of(body, "range") as c:
             action = c.one("B")
             items = []
             for level, keyword, values in ((*c.get("Bt"), c.list("b")) for _ in range(c.one("v"))):
                 items.append((level, keyword, {value for (value,) in values}))
             version, age = c.one("b"), c.one("Q") if c.one("f") else None
-            is_end = action == END and c.one("B") == HIDE
+            ended = c.one("B") if action == END else 0
+            is_end = ended == HIDE
+            if overlays.OVERLAY in (action, ended):
+                one = SimpleNamespace(order=order, user=user, items=items, is_end=action == END)
+                self.overlays.append(overlays.take(self.reader, c, one))
             if action not in (WIPE, HIDE):
                 c.at = len(body)
         if not all(level < 2 for level, *_ in items) or not (is_end or action in (WIPE, HIDE)):
@@ -91,6 +98,11 @@ class Wipes:
                     hide.ended_for.add(end.user)
                 break
         self.ends = []
+
+    def overlaid(self, fields: dict, owners: dict) -> dict:
+        """Fields by key, those that overlays show among them."""
+        above = {0, (self.store.path / "logs").stat().st_uid}
+        return overlays.shown(self.reader, self.overlays, above, fields, owners)
 
     def levels(self, key: bytes) -> list[dict[str, bytes]]:
         """Keywords of the first two levels with their encoded values."""

@@ -28,6 +28,8 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "locks",
             "hide",
             "unhide",
+            "overlay",
+            "reindex",
             "compact",
             "purge",
             "retain",

@@ -43,6 +43,7 @@ use fieldstone_store::api::{
 
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 
 use fieldstone_catalog::access::CatalogAccess;
 use fieldstone_catalog::live::CatalogSettings;
@@ -59,7 +60,7 @@ pub struct GraphPlace {
 }
 
 /// The calls that a store makes, besides those of its fields.
-pub trait Backend: FieldStore + BackendAdmin + BackendLane + Send + Sync + Debug {
+pub trait Backend: FieldStore + BackendAdmin + BackendSharing + BackendLane + Send + Sync + Debug {
     /// The world of the calls: clock, identity, and the disk of [`folder`](Self::folder).
     fn env(&self) -> &Env;
 
@@ -182,6 +183,28 @@ pub trait BackendAdmin {
 
     /// Pins the version of the format, durably.
     fn pin_format(&self, version: u32, session: &Session) -> Result<()>;
+}
+
+/// Calls that say under which keys fields are found.
+pub trait BackendSharing {
+    /// Lets fields appear under other values, too, or ends that. See [`DatasetAccess::overlay`](crate::DatasetAccess::overlay).
+    fn set_overlay(&self, request: &Request, how: &Overlaying) -> Result<u64>;
+
+    /// The overlays in force, oldest first.
+    fn overlays(&self) -> Result<Vec<OverlaidFields>>;
+
+    /// The next fields of a request behind an encoded key, as entries by which another store names them. Empty at the end.
+    /// `Invalid` for a store that no other one can reach.
+    fn indexed(&self, request: &Request, after: &[u8], session: &Session) -> Result<Vec<IndexedField>>;
+
+    /// Archives entries that name another store; those that do not fit the schema are left, each with its key and the reason.
+    fn take_indexed(&self, fields: &[IndexedField], session: &Session) -> Result<Vec<(String, String)>>;
+
+    /// Records that another store names the fields of a request, or does so no more. Returns whether purges leave all of them.
+    fn point(&self, request: &Request, how: &Pointing) -> Result<bool>;
+
+    /// See [`pointers`](crate::pointers).
+    fn pointers(&self) -> Result<Vec<PointedFields>>;
 }
 
 /// Facts by which a store of several merges its lanes. (Schema and version are calls of a field store.)

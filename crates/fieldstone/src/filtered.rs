@@ -37,9 +37,10 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::frontends::FilterStore;
 
-use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
 
 impl Backend for FilterStore<dyn Backend> {
     fn env(&self) -> &Env {
@@ -224,6 +225,33 @@ impl BackendAdmin for FilterStore<dyn Backend> {
 
     fn pin_format(&self, _version: u32, _session: &Session) -> Result<()> {
         Err(self.refused("the format"))
+    }
+}
+
+impl BackendSharing for FilterStore<dyn Backend> {
+    fn set_overlay(&self, _request: &Request, _how: &Overlaying) -> Result<u64> {
+        // It could show what lies outside.
+        Err(self.refused("an overlay"))
+    }
+
+    fn overlays(&self) -> Result<Vec<OverlaidFields>> {
+        self.beneath().overlays()
+    }
+
+    fn indexed(&self, request: &Request, after: &[u8], session: &Session) -> Result<Vec<IndexedField>> {
+        self.beneath().indexed(&self.shown(request), after, session)
+    }
+
+    fn take_indexed(&self, _fields: &[IndexedField], _session: &Session) -> Result<Vec<(String, String)>> {
+        Err(self.refused("a reindex"))
+    }
+
+    fn point(&self, _request: &Request, _how: &Pointing) -> Result<bool> {
+        Err(self.refused("a pointer"))
+    }
+
+    fn pointers(&self) -> Result<Vec<PointedFields>> {
+        self.beneath().pointers()
     }
 }
 

@@ -32,6 +32,7 @@ pub mod json;
 mod open;
 mod own_files;
 pub mod prelude;
+mod reindexing;
 mod remote;
 mod run;
 pub mod scheduler;
@@ -64,7 +65,7 @@ pub use fieldstone_store::{
     Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock,
 };
 
-pub use backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+pub use backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
 pub use backup::{BackupOptions, BackupProgress, BackupReport, OnBackup, backup, promote};
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use interop::grib::{GribOptions, GribSource, archive_grib, grib_keys};
@@ -74,6 +75,7 @@ pub use interop::ingest::{
 };
 pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
+pub use reindexing::{ReindexReport, end_reindex, pointers, reindex};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::{

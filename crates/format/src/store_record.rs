@@ -39,7 +39,8 @@ const RANGE: u16 = 0x0303;
 pub const RULE: u16 = 0x0304;
 /// The kind of a hold.
 pub const HOLD: u16 = 0x0305;
-const POINTER: u16 = 0x0306;
+/// The kind of a pointer.
+pub const POINTER: u16 = 0x0306;
 const HAND_OVER: u16 = 0x0307;
 const ERASURE: u16 = 0x0308;
 

@@ -200,9 +200,10 @@ fn store_act(side: &SideRecord, store: Id) -> Option<Act> {
                 RangeAction::End(ended) => match **ended {
                     RangeAction::Hide => "unhide",
                     RangeAction::Lock(_) => "unlock",
+                    RangeAction::Overlay(_) => "end-overlay",
                     _ => return None,
                 },
-                _ => return None,
+                RangeAction::Overlay(_) => "overlay",
             };
             Some((action, selected(&range.selection, store)))
         }

@@ -1,7 +1,8 @@
 //! The sources of bytes for reading fields: the store's medium, and files outside the store.
 
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Disk;
@@ -19,18 +20,32 @@ pub trait Newest: Send + Sync + fmt::Debug {
     fn again(&self, snapshot: &Snapshot) -> Result<Option<Arc<Snapshot>>>;
 }
 
+/// The ways to bytes that a layer above adds.
+pub trait Beyond: Any + Send + Sync + fmt::Debug {}
+
 /// The source of the bytes of a store's fields.
 #[derive(Debug)]
 pub struct Files {
     medium: Arc<dyn Medium>,
     outside: Arc<dyn Disk>,
     newest: Arc<dyn Newest>,
+    beyond: OnceLock<Arc<dyn Beyond>>,
 }
 
 impl Files {
     /// Nothing is opened yet.
     pub fn new(medium: Arc<dyn Medium>, outside: Arc<dyn Disk>, newest: Arc<dyn Newest>) -> Files {
-        Files { medium, outside, newest }
+        Files { medium, outside, newest, beyond: OnceLock::new() }
+    }
+
+    /// Adds ways to bytes, unless some were added.
+    pub fn add_beyond(&self, beyond: Arc<dyn Beyond>) {
+        let _known = self.beyond.set(beyond);
+    }
+
+    /// The ways that were added.
+    pub fn beyond(&self) -> Option<&dyn Any> {
+        self.beyond.get().map(|beyond| &**beyond as &dyn Any)
     }
 
     /// The newest snapshot, for a reader whose file is gone.

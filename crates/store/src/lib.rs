@@ -14,7 +14,8 @@
 //! * `report`: verify, status, stats, dump; `repair`: mending from a copy; `accept`: giving up what is lost;
 //!   `compact`: taking over ended logs; `wipe`: hiding whole datasets and indexes; `purge`: dropping hidden versions;
 //!   `erase`: making hidden content unreadable;
-//!   `locks`: what nobody may do in a dataset;
+//!   `locks`: what nobody may do in a dataset; `overlay`: fields that appear under other values, too;
+//!   `reindex`: fields that other stores name;
 //!   `retain`: rules of retention; `maintain`: what they ask for, and what pays;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
@@ -36,8 +37,10 @@ mod levels;
 pub mod local;
 pub mod locks;
 mod maintain;
+pub mod overlay;
 mod purge;
 mod read;
+pub mod reindex;
 pub mod repair;
 mod report;
 pub mod retain;

@@ -35,6 +35,7 @@ use crate::api::*;
 use crate::encode;
 use crate::existing::NewFields;
 use crate::field::{Field, Fields};
+use crate::overlay;
 use crate::read;
 use crate::report;
 
@@ -150,6 +151,7 @@ impl LocalStore {
         let last = PerProcess::new(identity.clone(), Mutex::default());
         let new_fields = PerProcess::new(identity.clone(), NewFields::default());
         let in_memory = journal.access().is_in_memory();
+        journal.files().add_beyond(Arc::new(read::OtherStores::new(journal.env().clone())));
         LocalStore { journal, url, compression, if_exists: None, new_fields, in_memory, last }
     }
 
@@ -230,14 +232,7 @@ impl LocalStore {
         let snapshot = self.journal.looks().snapshot()?;
         let older = self.journal.looks().older(&snapshot, since)?;
         let now = snapshot.version().encode();
-        let listing = self.named(read::list(
-            &snapshot,
-            self.select(request)?,
-            options,
-            Some(Arc::new(older)),
-            self.limits(&options.session),
-        )?);
-        Ok((Box::new(listing), now))
+        Ok((listing(self, &snapshot, request, options, Some(Arc::new(older)))?, now))
     }
 
     /// Waits until any process flushes something after a version; `false` if none did in this number of nanoseconds.
@@ -294,7 +289,7 @@ impl LocalStore {
     }
 
     /// Hands an encoded value to the journal, unless it is to be new and is not.
-    fn take(&self, mut value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
+    pub(crate) fn take(&self, mut value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
         let session = &options.session;
         if let Some(origin) = &options.origin {
             self.journal.format().check(MOVED_SINCE, "the time of a moved field")?;
@@ -381,6 +376,19 @@ impl LocalStore {
         }
         Ok(())
     }
+}
+
+/// Lists the fields that a request selects, those among them that overlays show.
+fn listing(
+    store: &LocalStore,
+    snapshot: &Arc<Snapshot>,
+    request: &Request,
+    options: &ListOptions,
+    older: Option<Arc<Snapshot>>,
+) -> Result<Listing> {
+    let limits = store.limits(&options.session);
+    let listing = read::list(snapshot, store.select(request)?, options, older, limits.clone())?;
+    Ok(Box::new(store.named(listing.with_overlays(&limits)?)))
 }
 
 impl FieldAccess for LocalStore {
@@ -516,6 +524,7 @@ impl FieldAccess for LocalStore {
             }
             named.push((id.key.to_vec(), Some(id.entry)));
         }
+        overlay::check_own(&self.journal, named.iter().map(|(key, _)| &key[..]), &options.session)?;
         self.remove_keys(named, &options.session)
     }
 
@@ -523,13 +532,7 @@ impl FieldAccess for LocalStore {
         if !(1..=3).contains(&options.depth) {
             return Err(Code::Option.error(format!("depth {} is not 1, 2 or 3", options.depth)));
         }
-        Ok(Box::new(self.named(read::list(
-            &self.journal.looks().snapshot()?,
-            self.select(request)?,
-            options,
-            None,
-            self.limits(&options.session),
-        )?)))
+        listing(self, &self.journal.looks().snapshot()?, request, options, None)
     }
 
     fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
@@ -572,6 +575,11 @@ impl FieldAccess for LocalStore {
                     let (own, field) = (options.session.transaction(), field.clone());
                     *self.last() = Some(LastField { snapshot, key, own, field });
                 }
+                return Ok(field);
+            }
+            if !snapshot.overlays.is_empty()
+                && let Some(field) = overlay::field(&self.journal, snapshot, &key, own)?
+            {
                 return Ok(field);
             }
         }

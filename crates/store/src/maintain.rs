@@ -168,7 +168,8 @@ impl Maintainer<'_> {
             step.why = Some("no rule of retention lets anything go".to_owned());
             return Ok(());
         }
-        let mut judge = HiddenEntries::by(journal.files(), user, limits, (now, self.what.grace));
+        let mut judge =
+            HiddenEntries::by(journal.files(), user, limits, (now, self.what.grace)).leaving_pointed();
         let run = |work: &mut Self, step: &MaintainStep, doit, judge: &mut HiddenEntries| {
             let options = PurgeOptions {
                 doit,

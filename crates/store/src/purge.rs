@@ -13,6 +13,7 @@ use crate::api::{PurgeProgress, PurgeReport, Purging};
 use crate::compact::left_log;
 use crate::local::LocalStore;
 use crate::read::{HiddenEntries, Matcher, Scan};
+use crate::reindex::left_for_others;
 use crate::snapshot::{Owners, Snapshot};
 
 /// Keys between two reports of progress.
@@ -38,7 +39,8 @@ impl LocalStore {
         }
         let matchers = selections.into_iter().map(Matcher::new).collect();
         let (user, now) = (journal.access().user(&what.session), journal.env().clock.now());
-        let mut hidden = HiddenEntries::new(journal.files(), user, matchers, (now, what.grace));
+        let mut hidden =
+            HiddenEntries::new(journal.files(), user, matchers, (now, what.grace)).leaving_pointed();
         let options = PurgeOptions {
             doit: what.doit,
             max_bytes: what.max_bytes,
@@ -66,7 +68,10 @@ impl LocalStore {
             waiting: report.waiting,
             files: report.files,
             kept: report.kept,
-            left: report.left.into_iter().map(|left| left_log(&snapshot, left)).collect(),
+            left: left_for_others(&snapshot)
+                .into_iter()
+                .chain(report.left.into_iter().map(|left| left_log(&snapshot, left)))
+                .collect(),
             more: report.more,
         })
     }

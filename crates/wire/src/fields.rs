@@ -21,6 +21,7 @@ use fieldstone_store::api::{
     WriterStatus,
 };
 use fieldstone_store::api::{HoldInfo, Holding};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::{FieldPart, Outline};
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -309,6 +310,11 @@ wire_struct! {
     DatasetLock { dataset, what, by, since }
     Hiding { hides, session }
     HiddenFields { request, by, since }
+    Overlaying { values, shows, session }
+    OverlaidFields { request, values, by, since }
+    IndexedField { key, encoded, parts }
+    Pointing { store, url, names, session }
+    PointedFields { request, store, url, by, since }
     WipeReport { fields, nbytes, foreign, done }
     Retaining { query, to, older_than, versions, drop, all, session }
     RetentionRule { request, query, to, older_than, versions, owner, since }

@@ -29,6 +29,7 @@ use fieldstone_store::api::{
     RetentionRule, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
 /// Checks that an item survives a round trip, that every truncation is an error, and that a changed byte
@@ -184,6 +185,24 @@ fn a_lock_and_how_it_is_set() {
         crosses(&HiddenFields { request: "run=a/b".into(), by: "alice".into(), since: i64::MIN });
         crosses(&DatasetLock { dataset: "run=a".into(), what, by: "alice".into(), since: i64::MIN });
     }
+}
+
+#[test]
+fn an_overlay_and_how_it_is_made() {
+    let values = vec![("run".to_owned(), "b".to_owned())];
+    crosses(&Overlaying { values, shows: true, session: Session::new(SessionId::of(7)) });
+    let (request, values, by) = ("run=a".into(), "run=b".into(), "alice".into());
+    crosses(&OverlaidFields { request, values, by, since: i64::MIN });
+}
+
+#[test]
+fn a_field_that_another_store_names() {
+    let (key, store) = (vec![("run".to_owned(), "a".to_owned())], Id([7; 16]));
+    crosses(&IndexedField { key, encoded: vec![2, 3], parts: vec![vec![1], Vec::new()] });
+    let session = Session::new(SessionId::of(7));
+    crosses(&Pointing { store, url: "/s".into(), names: true, session });
+    let (request, url, by) = ("run=a".into(), "/s".into(), "alice".into());
+    crosses(&PointedFields { request, store, url, by, since: 5 });
 }
 
 #[test]

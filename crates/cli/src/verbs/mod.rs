@@ -35,11 +35,13 @@ mod man;
 mod mesh;
 mod r#move;
 mod objects;
+mod overlay;
 mod plot;
 mod prefetch;
 mod promote;
 mod purge;
 mod rebuild;
+mod reindex;
 mod remove;
 mod repair;
 mod repoint;
@@ -116,6 +118,10 @@ pub enum Verb {
     /// Show again what is hidden
     #[command(after_help = hide::UNHIDE)]
     Unhide(hide::Shown),
+    /// Show fields under other values, too, until that is ended
+    #[command(after_help = overlay::OVERLAY)]
+    Overlay(overlay::Arguments),
+    Reindex(reindex::Arguments),
     Erase(erase::Arguments),
     Hold(hold::Arguments),
     Backup(backup::Arguments),
@@ -182,6 +188,8 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Locks(arguments) => lock::list(arguments, out),
         Verb::Hide(arguments) => hide::run(arguments, out),
         Verb::Unhide(arguments) => hide::show(arguments, out),
+        Verb::Overlay(arguments) => overlay::run(arguments, out),
+        Verb::Reindex(arguments) => reindex::run(arguments, out),
         Verb::Erase(arguments) => erase::run(arguments, out),
         Verb::Hold(arguments) => hold::run(arguments, out),
         Verb::Backup(arguments) => backup::run(arguments, out),

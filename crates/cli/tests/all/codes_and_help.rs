@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 54] = [
+const VERBS: [&str; 56] = [
     "hold",
     "backup",
     "promote",
@@ -31,6 +31,8 @@ const VERBS: [&str; 54] = [
     "locks",
     "hide",
     "unhide",
+    "overlay",
+    "reindex",
     "erase",
     "rebuild",
     "objects",

@@ -6,13 +6,13 @@ use fieldstone_store::api::{
     MaintainReport, MaintainStep, PurgeReport, RetentionRule, Status, StatusProblem, TransactionStatus,
     VerifyReport, WipeReport, WriterStatus,
 };
-use fieldstone_store::api::{ErasureReport, HoldInfo};
+use fieldstone_store::api::{ErasureReport, HoldInfo, OverlaidFields, PointedFields};
 use serde_json::{Map, Value, json};
 
 use super::fields::axes_ends;
 use super::values::{text, time};
 use crate::facts::Overview;
-use crate::{BackupReport, MendedPart, PrefetchReport, RepairReport};
+use crate::{BackupReport, MendedPart, PrefetchReport, ReindexReport, RepairReport};
 
 /// Maximum number of entries in one list of a status.
 const BOUND: usize = 100;
@@ -136,6 +136,28 @@ pub fn accepted(report: &AcceptanceReport) -> Value {
         "time": time(report.time),
         "why": report.why,
     })
+}
+
+/// The result of a reindex.
+pub fn reindexed(report: &ReindexReport) -> Value {
+    let left = |(key, why): &(String, String)| json!({"key": key, "why": why});
+    let left: Value = report.left.iter().map(left).collect();
+    json!({"fields": report.fields, "kept": report.kept, "left": left})
+}
+
+/// The stores that name fields of another one.
+pub fn pointers(pointers: &[PointedFields]) -> Value {
+    let row = |one: &PointedFields| {
+        let (store, since) = (one.store.to_string(), time(one.since));
+        json!({"request": one.request, "store": store, "url": one.url, "by": one.by, "since": since})
+    };
+    pointers.iter().map(row).collect()
+}
+
+/// The overlays in force.
+pub fn overlays(overlays: &[OverlaidFields]) -> Value {
+    let row = |one: &OverlaidFields| json!({"request": one.request, "values": one.values, "by": one.by, "since": time(one.since)});
+    overlays.iter().map(row).collect()
 }
 
 /// The locks in force.

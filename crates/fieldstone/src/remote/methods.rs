@@ -90,6 +90,19 @@ macro_rules! backend_admin {
     };
 }
 
+macro_rules! backend_sharing {
+    ($with:ident!($($context:tt)*)) => {
+        $with! { ($($context)*)
+            0x0580 try set_overlay(request: &Request, how: &Overlaying) -> u64;
+            0x0581 try overlays() -> Vec<OverlaidFields>;
+            0x0582 try indexed(request: &Request, after: &[u8], session: &Session) -> Vec<IndexedField>;
+            0x0583 try take_indexed(fields: &[IndexedField], session: &Session) -> Vec<(String, String)>;
+            0x0584 try point(request: &Request, how: &Pointing) -> bool;
+            0x0585 try pointers() -> Vec<PointedFields>;
+        }
+    };
+}
+
 macro_rules! backend_lane {
     ($with:ident!($($context:tt)*)) => {
         $with! { ($($context)*)
@@ -363,7 +376,7 @@ macro_rules! outcome {
 }
 
 pub(crate) use {
-    admin, backend, backend_admin, backend_lane, catalog_admin, catalog_arrays, catalog_lookup,
-    catalog_queries, catalog_writer, client_method, client_methods, fields, graph_admin, graph_reader,
-    graph_walks, graph_writer, outcome, server_arms, transactions,
+    admin, backend, backend_admin, backend_lane, backend_sharing, catalog_admin, catalog_arrays,
+    catalog_lookup, catalog_queries, catalog_writer, client_method, client_methods, fields, graph_admin,
+    graph_reader, graph_walks, graph_writer, outcome, server_arms, transactions,
 };

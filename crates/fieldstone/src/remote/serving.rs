@@ -38,15 +38,16 @@ use fieldstone_store::api::{
     ListOptions, Locking, Maintaining, Purging, ReadOptions, RemoveOptions, Retaining, RetrieveOptions,
     Session, StatsBy, Wiping,
 };
+use fieldstone_store::api::{IndexedField, Overlaying, Pointing};
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};
 
 use super::argument::Argument;
 use super::frame::encoded;
 use super::methods::{
-    admin, alone, backend, backend_admin, backend_lane, catalog_admin, catalog_arrays, catalog_lookup,
-    catalog_queries, catalog_writer, fields, graph_admin, graph_reader, graph_walks, graph_writer,
-    server_arms, transactions,
+    admin, alone, backend, backend_admin, backend_lane, backend_sharing, catalog_admin, catalog_arrays,
+    catalog_lookup, catalog_queries, catalog_writer, fields, graph_admin, graph_reader, graph_walks,
+    graph_writer, server_arms, transactions,
 };
 use super::named::Named;
 use super::served::{Exported, Serving};
@@ -95,6 +96,7 @@ fn of_backend(
     backend!(server_arms!(store, method, input));
     backend_admin!(server_arms!(store, method, input));
     backend_lane!(server_arms!(store, method, input));
+    backend_sharing!(server_arms!(store, method, input));
     match method {
         alone::ARCHIVE..=alone::REMOVE_FIELDS => archiving(store, method, input).map(|()| Vec::new()),
         alone::LIST..=alone::GET | alone::LIST_SINCE | alone::LIST_COMMITS => {

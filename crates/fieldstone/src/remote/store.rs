@@ -25,6 +25,7 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
 use fieldstone_store::api::{HoldInfo, Holding};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
 
@@ -34,10 +35,10 @@ use super::connection::Far;
 use super::fields::{RemoteFields, Stream, field};
 use super::frame::decoded;
 use super::methods::{
-    admin, alone, backend, backend_admin, backend_lane, client_methods, fields, transactions,
+    admin, alone, backend, backend_admin, backend_lane, backend_sharing, client_methods, fields, transactions,
 };
 use super::served::Served;
-use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
 use crate::execution::current::current;
 use crate::execution::{Asked, reachable, record_late_reads};
 
@@ -330,6 +331,10 @@ impl BackendAdmin for RemoteStore {
         let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
         self.far.call_in_portions(alone::MAINTAIN, |out| what.put(out), take)
     }
+}
+
+impl BackendSharing for RemoteStore {
+    backend_sharing!(client_methods!());
 }
 
 impl BackendLane for RemoteStore {

@@ -22,10 +22,11 @@ use fieldstone_store::api::{
 
 use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
-use fieldstone_store::{erase, hide, holds, locks, retain};
+use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
+use fieldstone_store::{erase, hide, holds, locks, overlay, reindex, retain};
 
 use super::composed::Composed;
-use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
 use crate::own_files::OwnFiles;
 
 /// The reason why a server of the catalog may still hold what was erased.
@@ -227,6 +228,32 @@ impl BackendAdmin for Composed {
 
     fn pin_format(&self, version: u32, session: &Session) -> Result<()> {
         self.journal.format().pin(version, session)
+    }
+}
+
+impl BackendSharing for Composed {
+    fn set_overlay(&self, request: &Request, how: &Overlaying) -> Result<u64> {
+        overlay::set_overlay(&self.journal, request, how)
+    }
+
+    fn overlays(&self) -> Result<Vec<OverlaidFields>> {
+        overlay::overlays(&self.journal)
+    }
+
+    fn indexed(&self, request: &Request, after: &[u8], session: &Session) -> Result<Vec<IndexedField>> {
+        reindex::indexed(&self.fields, request, after, session)
+    }
+
+    fn take_indexed(&self, fields: &[IndexedField], session: &Session) -> Result<Vec<(String, String)>> {
+        reindex::take_indexed(&self.fields, fields, session)
+    }
+
+    fn point(&self, request: &Request, how: &Pointing) -> Result<bool> {
+        reindex::point(&self.journal, request, how)
+    }
+
+    fn pointers(&self) -> Result<Vec<PointedFields>> {
+        reindex::pointers(&self.journal)
     }
 }
 

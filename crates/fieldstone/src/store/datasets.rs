@@ -1,5 +1,5 @@
 //! Calls about whole datasets that somebody can take back: a lock forbids calls there until it ends; hidden fields are not there
-//! for readers until somebody shows them again.
+//! for readers until somebody shows them again; an overlay shows fields under other keys, too, until somebody ends it.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -33,17 +33,25 @@
 //! assert_eq!(store.hidden()?[0].request, "run=a");
 //! assert_eq!(store.unhide(&request)?, 1);
 //! assert_eq!(store.list(&request, &ListOptions::default())?.count(), 1);
+//! assert_eq!(store.overlay(&request, &[("run", "b")])?, 1);
+//! let other = Request::parse("run=b")?;
+//! assert_eq!(store.list(&other, &ListOptions::default())?.count(), 1);
+//! assert_eq!(store.overlays()?[0].values, "run=b");
+//! assert_eq!(store.end_overlay(&request, &[("run", "b")])?, 1);
+//! assert_eq!(store.list(&other, &ListOptions::default())?.count(), 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_journal::Session;
-use fieldstone_store::api::{DatasetLock, HiddenFields, Hiding, LockKind, Locking};
+use fieldstone_store::api::{
+    DatasetLock, HiddenFields, Hiding, LockKind, Locking, OverlaidFields, Overlaying,
+};
 
 use super::Store;
 
-/// Calls that forbid something in whole datasets, or hide what they hold, until they are taken back.
+/// Calls that forbid something in whole datasets, hide fields, or show them under other keys, until they are taken back.
 pub trait DatasetAccess {
     /// Forbids calls of one kind in the datasets that a request selects, durably and for everybody, until
     /// [`unlock`](Self::unlock). Returns how many datasets there are.
@@ -84,6 +92,27 @@ pub trait DatasetAccess {
 
     /// The hides in force, oldest first.
     fn hidden(&self) -> Result<Vec<HiddenFields>>;
+
+    /// Lets all fields that a request selects appear under other values, too, durably and for everybody, until
+    /// [`end_overlay`](Self::end_overlay): `run=a` as `run=b`. Returns how many fields do so now; fields that are archived later
+    /// under the request appear like these, and what is removed, wiped or hidden appears no longer. Lists, axes and reads by
+    /// request or key find them; everything else goes by the keys by which fields were archived: the catalog, lineage,
+    /// statistics, wipes, purges, moves and removals. Under a key with a field of its own that one counts, then the newest overlay.
+    ///
+    /// Errors: `Invalid` for a keyword that the schema lacks, for one to which the request does not give one value, and where
+    /// the schema would name the fields otherwise; `NotFound` where the request selects nothing; `Conflict` if this overlay is in
+    /// force; `Denied` where the fields would appear in datasets of other users, unless you own the folder of logs or are root,
+    /// for a handle that only reads, and in a store of format 1.
+    fn overlay(&self, request: &Request, values: &[(&str, &str)]) -> Result<u64>;
+
+    /// Ends the overlay with this request and these values. Returns how many fields appeared so.
+    ///
+    /// Errors: `NotFound` if none is in force; `Denied` for that of another user, unless you own the folder of logs or are root,
+    /// for a handle that only reads, and in a store of format 1.
+    fn end_overlay(&self, request: &Request, values: &[(&str, &str)]) -> Result<u64>;
+
+    /// The overlays in force, oldest first.
+    fn overlays(&self) -> Result<Vec<OverlaidFields>>;
 }
 
 impl DatasetAccess for Store {
@@ -110,4 +139,21 @@ impl DatasetAccess for Store {
     fn hidden(&self) -> Result<Vec<HiddenFields>> {
         self.backend().hidden()
     }
+
+    fn overlay(&self, request: &Request, values: &[(&str, &str)]) -> Result<u64> {
+        self.backend().set_overlay(request, &overlaying(values, true))
+    }
+
+    fn end_overlay(&self, request: &Request, values: &[(&str, &str)]) -> Result<u64> {
+        self.backend().set_overlay(request, &overlaying(values, false))
+    }
+
+    fn overlays(&self) -> Result<Vec<OverlaidFields>> {
+        self.backend().overlays()
+    }
+}
+
+fn overlaying(values: &[(&str, &str)], shows: bool) -> Overlaying {
+    let values = values.iter().map(|(keyword, value)| ((*keyword).to_owned(), (*value).to_owned()));
+    Overlaying { values: values.collect(), shows, session: Session::default() }
 }

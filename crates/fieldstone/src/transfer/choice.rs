@@ -11,8 +11,9 @@ use fieldstone_store::Field;
 use fieldstone_store::api::{FieldAccess, RetrieveOptions};
 
 use super::chosen::Chosen;
-use super::fields::digest;
+use super::fields::{borrowed, digest, texts};
 use super::{TransferOptions, What};
+use crate::DatasetAccess as _;
 use crate::Session;
 use crate::Store;
 
@@ -51,12 +52,19 @@ pub fn choose(from: &Store, what: &What, has_catalog: bool, by_age: bool) -> Res
     }
 }
 
-/// Whether a field belongs to a transfer that has chosen these hits, if any; an owner that nobody knows is another one.
+/// Whether a field belongs to a transfer that has chosen these hits, if any; an owner that nobody knows is another one. A field
+/// that goes away from the store belongs to one by the key that it was archived by alone.
 pub fn wanted<'a>(
     from: &'a Store,
     hits: Option<&'a Chosen>,
     options: &'a TransferOptions<'a>,
+    goes: bool,
 ) -> impl Fn(&FieldKey, &Field) -> bool + 'a {
+    let has_overlays = goes && from.overlays().map_or(true, |overlays| !overlays.is_empty());
+    let is_there = move |key: &FieldKey| {
+        let own = from.backend().entries(&borrowed(&texts(key)), &Session::default());
+        own.map_or(true, |entries| entries.iter().any(|entry| entry.live))
+    };
     let (schema, me) = (from.schema(), from.catalog().user(&Session::default()));
     let owners: RefCell<HashMap<Vec<u8>, bool>> = RefCell::default();
     move |key, field| {
@@ -74,6 +82,7 @@ pub fn wanted<'a>(
         hits.is_none_or(|hits| hits.is_under(&schema, key))
             && options.before.is_none_or(|before| field.time() < before)
             && (!options.own || is_own())
+            && (!has_overlays || is_there(key))
     }
 }
 
@@ -91,7 +100,8 @@ pub fn fields_under(store: &Store, what: &What) -> Result<(Vec<Request>, IsWante
 /// The number of fields that a transfer would take, and their bytes.
 pub fn found(from: &Store, what: &What, options: &TransferOptions<'_>) -> Result<(u64, u64)> {
     let Choice { chosen, requests, under } = choose(from, what, false, options.before.is_some())?;
-    let is_wanted = wanted(from, under.as_ref().or(chosen.hits().is_some().then_some(&chosen)), options);
+    let is_wanted =
+        wanted(from, under.as_ref().or(chosen.hits().is_some().then_some(&chosen)), options, true);
     let lenient = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
     let (mut known, mut count, mut nbytes) = (std::collections::HashSet::new(), 0, 0u64);
     for request in &requests {

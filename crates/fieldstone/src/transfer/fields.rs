@@ -593,7 +593,7 @@ fn readable<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
 type Texts = Vec<(String, String)>;
 
 /// A key's keywords and values; of a keyword at several levels the deepest.
-fn texts(key: &FieldKey) -> Texts {
+pub fn texts(key: &FieldKey) -> Texts {
     let mut pairs = Texts::new();
     for (keyword, value) in key.iter().filter(|(_, value)| !value.is_absent()) {
         pairs.retain(|(known, _)| **known != **keyword);
@@ -602,7 +602,7 @@ fn texts(key: &FieldKey) -> Texts {
     pairs
 }
 
-fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
+pub fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
     pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
 }
 

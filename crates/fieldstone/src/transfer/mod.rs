@@ -221,7 +221,7 @@ pub fn copy(
     to: &Store,
     options: &TransferOptions<'_>,
 ) -> Result<TransferReport> {
-    Transfer::plan(from, &what.into(), to, options)?.transfer(false)
+    Transfer::plan(from, &what.into(), to, (options, false))?.transfer(false)
 }
 
 /// Moves from one store to another: copies, then removes from the source.
@@ -241,7 +241,7 @@ pub fn move_to(
             ))
             .with_hint("move into another store"));
     }
-    let mut transfer = Transfer::plan(from, &what.into(), to, options)?;
+    let mut transfer = Transfer::plan(from, &what.into(), to, (options, true))?;
     // A caller who may not remove is refused before anything is copied.
     transfer.fields.check_removable(from)?;
     let mut report = transfer.transfer(true)?;
@@ -286,7 +286,7 @@ impl<'a> Transfer<'a> {
         from: &'a Store,
         what: &What,
         to: &'a Store,
-        options: &'a TransferOptions<'a>,
+        (options, goes): (&'a TransferOptions<'a>, bool),
     ) -> Result<Transfer<'a>> {
         to.will_write();
         // A store with only fields gets no engine just for a copy.
@@ -295,7 +295,7 @@ impl<'a> Transfer<'a> {
             choose(from, what, has_catalog, options.before.is_some())?;
         let by_hits = chosen.hits().is_some();
         let schema = from.schema();
-        let is_chosen = wanted(from, under.as_ref().or(by_hits.then_some(&chosen)), options);
+        let is_chosen = wanted(from, under.as_ref().or(by_hits.then_some(&chosen)), options, goes);
         let search = Search {
             // Declarations and attributes without a field also count as found.
             strict: &|request, found| {

@@ -12,7 +12,7 @@
 //! | [`datasets`](Journal::datasets) | the owners of datasets |
 //! | [`schema`](Journal::schema), [`settings`](Journal::settings), [`format`](Journal::format) | what is in force for the whole store, and how its owner changes it |
 //! | [`acceptances`](Journal::acceptances) | losses that are accepted |
-//! | [`ranges`](Journal::ranges) | wipes, locks |
+//! | [`ranges`](Journal::ranges) | wipes, hides, locks, overlays |
 //! | [`checkpoints`](Journal::checkpoints) | copies of a store in memory |
 //! | [`maintenance`](Journal::maintenance) | takeovers of ended logs |
 //!

@@ -8,7 +8,7 @@ use fieldstone_format::keys::level_text;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::schema_extension;
 use fieldstone_format::store_record::{
-    self, Erasure, Range, RangeAction, Selection, SelectionItem, StoreRecord,
+    self, Erasure, Pointer, Range, RangeAction, Selection, SelectionItem, StoreRecord,
 };
 
 use super::commit::Committer;
@@ -101,9 +101,29 @@ impl Ranges<'_> {
         self.put(datasets.iter().map(range), session)
     }
 
+    /// Makes overlays durably, or ends them: for each selection and its values the newest one.
+    pub fn overlay(
+        &self,
+        overlays: Vec<(Selection, RangeAction)>,
+        shows: bool,
+        session: &Session,
+    ) -> Result<()> {
+        let range = |(selection, overlay): (Selection, RangeAction)| {
+            let action = if shows { overlay } else { RangeAction::End(Box::new(overlay)) };
+            Range { action, selection, version: Vec::new(), age: None }
+        };
+        self.put(overlays.into_iter().map(range), session)
+    }
+
     fn put(&self, ranges: impl Iterator<Item = Range>, session: &Session) -> Result<()> {
         let records = ranges.map(|range| store_record::encode(&StoreRecord::Range(range))).collect();
         self.record(records, session)
+    }
+
+    /// Notes, durably, that another store names entries of this one, or names them no more.
+    pub fn point(&self, pointers: Vec<Pointer>, session: &Session) -> Result<()> {
+        let record = |pointer| store_record::encode(&StoreRecord::Pointer(pointer));
+        self.record(pointers.into_iter().map(record).collect(), session)
     }
 
     /// Notes, durably, that something is made unreadable.

@@ -12,7 +12,9 @@ mod format;
 mod hides;
 mod holds;
 mod locks;
+mod overlays;
 mod owners;
+mod pointers;
 mod ranges;
 mod refresh;
 mod rules;
@@ -42,7 +44,9 @@ pub use format::{Pin, StoreFormat};
 pub use hides::{unhidden, unwiped};
 pub use holds::{StoreHold, longest_hold, newest_holds, standing_holds};
 pub use locks::{Lock, Locks};
+pub use overlays::{Overlay, Overlays};
 pub use owners::Owners;
+pub use pointers::{PointedKeys, StorePointer, standing_pointers};
 pub use ranges::{Selected, StoreRange, purged_beyond};
 pub use refresh::{Flushed, Refresher};
 pub use rules::{StoreRule, newest_rules, rules_for};
@@ -80,6 +84,8 @@ pub struct Snapshot {
     pub wipes: Arc<Wipes>,
     /// Locks on datasets, those that ended among them.
     pub locks: Arc<Locks>,
+    /// Overlays that have not ended.
+    pub overlays: Arc<Overlays>,
     /// Since when the attempt of each log is there.
     attempts: Attempts,
     /// Users who own datasets.
@@ -110,6 +116,7 @@ impl Snapshot {
             accepted: Arc::default(),
             wipes: Arc::default(),
             locks: Arc::default(),
+            overlays: Arc::default(),
             attempts: Attempts::default(),
             owners: Owners::One(None),
             folder_owner: None,
@@ -148,6 +155,7 @@ impl Snapshot {
         let attempts = Attempts::of(&logs, &taken);
         let ranges = logs.iter().flat_map(|log| &log.ranges).chain(&taken.ranges).cloned();
         let locks = Locks::of(ranges.clone(), before.map(|before| &before.locks));
+        let overlays = Overlays::of(ranges.clone(), folder_owner, before.map(|before| &before.overlays));
         let known = before.map(|before| &before.wipes);
         let wipes = Wipes::of(ranges, taken.takeovers(), folder_owner, known);
         // A caller that knows these already sees that without comparing them.
@@ -163,6 +171,7 @@ impl Snapshot {
             format,
             wipes,
             locks,
+            overlays,
             attempts,
             owners,
             folder_owner,

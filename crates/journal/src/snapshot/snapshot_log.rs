@@ -12,7 +12,7 @@ use fieldstone_format::{Id, crc, schema_extension};
 
 use super::chain::Chain;
 use super::ranges::checked;
-use super::{Decided, StoreHold, StoreRange, StoreRule};
+use super::{Decided, StoreHold, StorePointer, StoreRange, StoreRule};
 use crate::block_cache::BlockCache;
 use crate::medium::{Medium, Tip};
 use crate::segment::Segment;
@@ -38,6 +38,8 @@ pub struct SnapshotLog {
     pub ranges: Vec<Arc<StoreRange>>,
     /// Rules of retention in this log up to the commit, oldest first.
     pub rules: Vec<Arc<StoreRule>>,
+    /// Pointers of other stores in this log up to the commit, oldest first.
+    pub pointers: Vec<Arc<StorePointer>>,
     /// A record that hides earlier decisions, an extension of the schema, or a setting.
     pub decisions_damage: Option<String>,
 }
@@ -102,7 +104,7 @@ impl SnapshotLog {
         known: Option<&SnapshotLog>,
     ) -> SnapshotLog {
         let Decisions { decisions, flagged, broken } = decisions(&**medium, tip, known);
-        let Flagged { extensions, settings, accepted, holds, ranges, rules } = flagged;
+        let Flagged { extensions, settings, accepted, holds, ranges, rules, pointers } = flagged;
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
@@ -118,6 +120,7 @@ impl SnapshotLog {
             holds,
             ranges,
             rules,
+            pointers,
             decisions_damage,
         }
     }
@@ -143,7 +146,7 @@ impl SnapshotLog {
         match broken {
             Some(e) => Err(e),
             None => {
-                let Flagged { extensions, settings, accepted, holds, ranges, rules } = flagged;
+                let Flagged { extensions, settings, accepted, holds, ranges, rules, pointers } = flagged;
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
                 Ok(Some(SnapshotLog {
@@ -156,6 +159,7 @@ impl SnapshotLog {
                     holds,
                     ranges,
                     rules,
+                    pointers,
                     decisions_damage,
                 }))
             }
@@ -226,6 +230,7 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         holds: known.holds.clone(),
         ranges: known.ranges.clone(),
         rules: known.rules.clone(),
+        pointers: known.pointers.clone(),
     });
     for more in found.into_iter().rev() {
         flagged.extensions.extend(more.extensions);
@@ -234,11 +239,12 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         flagged.holds.extend(more.holds);
         flagged.ranges.extend(more.ranges);
         flagged.rules.extend(more.rules);
+        flagged.pointers.extend(more.pointers);
     }
     Decisions { decisions, flagged, broken }
 }
 
-/// Extensions of the schema, settings, acceptances, holds, ranges and rules of flagged commits; oldest first.
+/// Extensions of the schema, settings, acceptances, holds, ranges, rules and pointers of flagged commits; oldest first.
 #[derive(Default)]
 struct Flagged {
     extensions: Vec<Arc<SchemaExtension>>,
@@ -247,6 +253,7 @@ struct Flagged {
     holds: Vec<Arc<StoreHold>>,
     ranges: Vec<Arc<StoreRange>>,
     rules: Vec<Arc<StoreRule>>,
+    pointers: Vec<Arc<StorePointer>>,
 }
 
 fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flagged> {
@@ -269,6 +276,7 @@ fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flag
         }
         found.holds.extend(StoreHold::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
         found.rules.extend(StoreRule::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
+        found.pointers.extend(StorePointer::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
         if let Some(StoreRecord::Range(range)) = store_record::decode(&side)? {
             found.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);
         }

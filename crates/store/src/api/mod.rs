@@ -50,7 +50,9 @@ mod listing;
 mod locking;
 mod maintaining;
 mod options;
+mod overlaying;
 mod purging;
+mod reindexing;
 mod reports;
 mod retaining;
 mod transactions;
@@ -79,7 +81,9 @@ pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use locking::{DatasetLock, Locking};
 pub use maintaining::{MaintainAction, MaintainProgress, MaintainReport, MaintainStep, Maintaining};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
+pub use overlaying::{OverlaidFields, Overlaying};
 pub use purging::{PurgeProgress, PurgeReport, Purging};
+pub use reindexing::{IndexedField, PointedFields, Pointing};
 pub use reports::{
     AcceptanceReport, Advice, Damage, FormatPin, Stats, StatsBy, StatsRow, Status, StatusProblem,
     TransactionStatus, VerifyReport, WriterStatus,

@@ -17,6 +17,7 @@ use fieldstone_journal::segment::Segment;
 use fieldstone_journal::session::Limits;
 use fieldstone_journal::takeover::Takeover;
 
+use super::overlaid::FieldWalk;
 use super::scan::Scan;
 use crate::snapshot::{Owners, Snapshot};
 
@@ -30,15 +31,16 @@ pub fn axes(
     identity: &Arc<dyn Identity>,
 ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
     let mut axes = Axes::default();
-    let is_everything = selection.is_unconstrained() && snapshot.locks.is_empty();
+    let is_plain = snapshot.locks.is_empty() && snapshot.overlays.is_empty();
+    let is_everything = selection.is_unconstrained() && is_plain;
     if !(is_everything && from_segments(snapshot, &selection, &limits, &mut axes)?) {
         axes = Axes::default();
-        let mut scan = Scan::new(snapshot.clone(), selection, own)?.within(limits);
-        scan = scan.heeding(LockKind::List, true, identity);
+        let mut walk = FieldWalk::new(snapshot, &selection, own, &limits)?;
+        walk = walk.heeding(LockKind::List, true, identity);
         let mut decoder = KeyDecoder::new();
         let mut last: [Option<Arc<Level>>; LEVELS] = [const { None }; LEVELS];
-        while let Some(versions) = scan.next_key()? {
-            let key = decoder.decode(&versions.key)?;
+        while let Some(walked) = walk.next_key()? {
+            let key = decoder.decode(walked.key())?;
             for (depth, level) in key.levels.iter().enumerate() {
                 if last[depth].as_ref().is_some_and(|seen| Arc::ptr_eq(seen, level)) {
                     continue;

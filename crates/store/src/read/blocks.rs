@@ -14,6 +14,7 @@ use fieldstone_format::bytes::Cursor;
 use fieldstone_format::crc;
 use fieldstone_format::entry::{Blocks, Entry, Grown, Layout, Location};
 
+use super::elsewhere::Elsewhere;
 use super::outside::Outside;
 use super::ranges::ByteRanges;
 use super::versions::Part;
@@ -64,6 +65,15 @@ impl<'a> Source<'a> {
     /// A file of whoever holds the entry, as messages name it.
     pub(super) fn shown(&self, file: u32) -> String {
         self.files.shown(self.part.holder, file)
+    }
+
+    /// The entry of another store that holds the bytes, if this one names it.
+    fn elsewhere(&self) -> Result<Option<Elsewhere>> {
+        Elsewhere::of(self.files, self.entry()).map_err(|e| self.of_key(e))
+    }
+
+    fn of_key(&self, error: Error) -> Error {
+        error.context(key_text(self.key))
     }
 
     fn named(&self, file: u32, offset: u64, error: Error) -> Error {
@@ -153,6 +163,11 @@ impl<'a> Source<'a> {
         if out.is_empty() {
             return Ok(());
         }
+        if let Some(found) = self.elsewhere()? {
+            return found
+                .read(|files, part, key| Source::new(files, part, key).read_range(start, out))
+                .map_err(|e| self.of_key(e));
+        }
         let places = self.places()?;
         let Layout::Bytes { size, .. } = places.layout else {
             return Err(Error::internal("a range of an array was asked for"));
@@ -179,6 +194,11 @@ impl<'a> Source<'a> {
         let Some(wanted) = own.intersect(region) else { return Ok(()) };
         if wanted.is_empty() || matches!(self.entry().location, Location::None | Location::Removed { .. }) {
             return Ok(());
+        }
+        if let Some(found) = self.elsewhere()? {
+            return found
+                .read(|files, part, key| Source::new(files, part, key).read_region(region, out, out_box))
+                .map_err(|e| self.of_key(e));
         }
         let places = self.places()?;
         let Layout::Chunks(grid, item) = &places.layout else {
@@ -302,6 +322,11 @@ impl<'a> Source<'a> {
                 self.read_range(0, &mut raw).map(|()| raw.len() as u64)
             }
             Location::Blocks { .. } | Location::External(_) | Location::Grown(_) => {
+                if let Some(found) = self.elsewhere()? {
+                    return found
+                        .read(|files, part, key| Source::new(files, part, key).verify())
+                        .map_err(|e| self.of_key(e));
+                }
                 let places = self.places()?;
                 let n = places.blocks.len() as u64;
                 if n > 0 {

@@ -30,6 +30,8 @@ pub struct LocalField {
     /// Keeps the snapshot's files and segments alive.
     snapshot: Arc<Snapshot>,
     versions: KeyVersions,
+    /// The key under which an overlay shows it.
+    shown: Option<Box<[u8]>>,
     /// The same parts where they are now, once a takeover has moved them and their files are gone.
     again: OnceLock<Arc<LocalField>>,
 }
@@ -37,7 +39,17 @@ pub struct LocalField {
 impl LocalField {
     /// The field that is visible among the versions of its key.
     pub fn field(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: KeyVersions) -> Field {
-        Field::new(Arc::new(LocalField { files, snapshot, versions, again: OnceLock::new() }))
+        LocalField::shown(files, snapshot, versions, None)
+    }
+
+    /// The same, under the key by which an overlay shows it.
+    pub fn shown(
+        files: Arc<Files>,
+        snapshot: Arc<Snapshot>,
+        versions: KeyVersions,
+        shown: Option<Box<[u8]>>,
+    ) -> Field {
+        Field::new(Arc::new(LocalField { files, snapshot, versions, shown, again: OnceLock::new() }))
     }
 
     /// The field, if it is one of a store in a folder.
@@ -81,8 +93,8 @@ impl LocalField {
             };
             *part = Part { order: part.order, ..now.clone() };
         }
-        let (files, again) = (self.files.clone(), OnceLock::new());
-        Ok(Some(LocalField { files, snapshot: newest, versions, again }))
+        let (files, shown, again) = (self.files.clone(), self.shown.clone(), OnceLock::new());
+        Ok(Some(LocalField { files, snapshot: newest, versions, shown, again }))
     }
 
     /// The versions of the key from the newest that this field hides on.
@@ -239,7 +251,7 @@ impl FieldSource for LocalField {
     fn id(&self) -> FieldId<'_> {
         FieldId {
             store: self.files.medium().name(),
-            key: &self.versions.key,
+            key: self.shown.as_deref().unwrap_or(&self.versions.key),
             entry: self.versions.newest().id(),
         }
     }
@@ -265,7 +277,8 @@ impl FieldSource for LocalField {
     }
 
     fn older(&self) -> Result<Option<Field>> {
-        let field = |versions| LocalField::field(self.files.clone(), self.snapshot.clone(), versions);
+        let (files, snapshot) = (self.files.clone(), self.snapshot.clone());
+        let field = |versions| LocalField::shown(files, snapshot, versions, self.shown.clone());
         Ok(self.behind()?.map(field))
     }
 

@@ -26,7 +26,7 @@ use super::matcher::{Match, Matcher};
 use super::purged::selects;
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
-use crate::snapshot::{KeyWipes, Order, Snapshot, Wiped};
+use crate::snapshot::{KeyWipes, Order, PointedKeys, Snapshot, Wiped};
 
 /// Decides which entries go.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub struct HiddenEntries {
     sealed: HashMap<Id, bool>,
     /// Logs that have ended.
     ended: HashSet<Id>,
+    /// Keys that other stores name, which stay as they are; `None` for a purge that leaves none.
+    pointed: Option<PointedKeys>,
 }
 
 /// How many versions of the keys that a request selects stay.
@@ -127,12 +129,19 @@ impl HiddenEntries {
             before,
             sealed: HashMap::new(),
             ended: HashSet::new(),
+            pointed: None,
         }
     }
 
     /// Whether one of the requests selects a key.
     pub fn selects(&mut self, key: &[u8]) -> Result<bool> {
         Ok(self.versions(key)?.is_some())
+    }
+
+    /// The same, which leaves what other stores name (R34).
+    pub fn leaving_pointed(mut self) -> HiddenEntries {
+        self.pointed = Some(PointedKeys::default());
+        self
     }
 
     /// Whether a lock on the dataset of a key forbids purges.
@@ -315,13 +324,18 @@ impl HiddenEntries {
 impl Judge for HiddenEntries {
     fn look(&mut self, snapshot: &Arc<Snapshot>, ended: HashSet<Id>) -> Result<()> {
         (self.snapshot, self.ended) = (snapshot.clone(), ended);
+        self.pointed = self.pointed.take().map(|_| PointedKeys::of(snapshot));
         self.sealed.clear();
         Ok(())
     }
 
     fn judge(&mut self, key: &[u8], entries: &[MetEntry], verdicts: &mut [Verdict]) -> Result<()> {
         let Some(versions) = self.versions(key)? else { return Ok(()) };
-        if self.is_locked(key)? {
+        let is_pointed = match &self.pointed {
+            Some(pointed) => pointed.have(key, &self.snapshot)?,
+            None => false,
+        };
+        if self.is_locked(key)? || is_pointed {
             return Ok(());
         }
         let Some(parts) = self.parts(key, entries)? else { return Ok(()) };

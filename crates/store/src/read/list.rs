@@ -9,7 +9,7 @@ use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
-use fieldstone_format::keys::{KeyDecoder, level_ends};
+use fieldstone_format::keys::KeyDecoder;
 use fieldstone_format::log::LogHeader;
 use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_journal::entry_source::{EntryCommit, EntrySource};
@@ -17,6 +17,7 @@ use fieldstone_journal::session::Limits;
 
 use super::field::summary_of;
 use super::lookup::lookup;
+use super::overlaid::{FieldWalk, Walked};
 use super::purged::{is_purged, purged};
 use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
@@ -41,10 +42,10 @@ pub fn list(
     };
     let scan = scan.within(limits);
     Ok(ListStream {
-        scan: match &older {
+        walk: FieldWalk::of(match &older {
             None => scan.with_removed(options.masked && options.depth == 3),
             Some(_) => scan,
-        },
+        }),
         older,
         options: options.clone(),
         decoder: KeyDecoder::new(),
@@ -93,7 +94,7 @@ impl UserNames {
 
 /// The stream behind a listing.
 pub struct ListStream {
-    scan: Scan,
+    walk: FieldWalk,
     /// A snapshot whose fields are not listed.
     older: Option<Arc<Snapshot>>,
     options: ListOptions,
@@ -126,6 +127,17 @@ impl Iterator for ListStream {
 }
 
 impl ListStream {
+    /// The same, with the fields that overlays show.
+    pub fn with_overlays(mut self, limits: &Limits) -> Result<ListStream> {
+        if self.walk.snapshot().overlays.is_empty() {
+            return Ok(self);
+        }
+        let own = self.options.session.transaction();
+        let walk = self.walk.with_overlays((own, self.options.masked && self.options.depth == 3), limits)?;
+        self.walk = if self.older.is_some() { walk.partial() } else { walk };
+        Ok(self)
+    }
+
     /// The same, of fields alone with a part that came by one of these commits: log and sequence.
     pub fn of_commits(mut self, commits: HashSet<(Id, u64)>) -> ListStream {
         self.only = Some(commits);
@@ -134,13 +146,13 @@ impl ListStream {
 
     /// The same, which is Denied where a lock forbids lists.
     pub fn heeding_locks(mut self, identity: &Arc<dyn Identity>) -> ListStream {
-        self.scan = self.scan.heeding(LockKind::List, true, identity);
+        self.walk = self.walk.heeding(LockKind::List, true, identity);
         self
     }
 
     /// The same, which goes on elsewhere if files go that a takeover has replaced.
     pub fn on(mut self, files: &Arc<Files>) -> ListStream {
-        self.scan = self.scan.on(files);
+        self.walk = self.walk.on(files);
         self
     }
 
@@ -163,30 +175,41 @@ impl ListStream {
         self.only.as_ref().is_none_or(of)
     }
 
+    /// Whether the older snapshot, if there is one, does not show a field.
+    fn is_new(&self, walked: &mut Walked) -> Result<bool> {
+        let Some(older) = &self.older else { return Ok(true) };
+        let is_new = |part: &Part| !shows(older, &part.commit);
+        if let Some((_, overlay)) = walked.shown {
+            return Ok(
+                !older.overlays.has(self.walk.overlay(overlay)) || walked.versions.live().iter().any(is_new)
+            );
+        }
+        if !walked.versions.parts.iter().any(is_new) {
+            return Ok(false);
+        }
+        // The walk did not see everything under the key.
+        let own = self.options.session.transaction();
+        match lookup(self.walk.snapshot(), &walked.versions.key, own)? {
+            Some(all) if all.live().iter().any(is_new) => {
+                walked.versions = all;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     fn next_entry(&mut self) -> Result<Option<ListEntry>> {
         loop {
-            let Some(mut versions) = self.scan.next_key()? else { return self.end().map(|()| None) };
-            if let Some(older) = &self.older {
-                let is_new = |part: &Part| !shows(older, &part.commit);
-                if !versions.parts.iter().any(is_new) {
-                    continue;
-                }
-                // The walk did not see everything under the key.
-                match lookup(self.scan.snapshot(), &versions.key, self.options.session.transaction())? {
-                    Some(all) if all.live().iter().any(is_new) => versions = all,
-                    _ => continue,
-                }
-            }
-            if !self.is_wanted(&versions) {
+            let Some(mut walked) = self.walk.next_key()? else { return self.end().map(|()| None) };
+            if !self.is_new(&mut walked)? || !self.is_wanted(&walked.versions) {
                 continue;
             }
-            let newest = if versions.live > 0 { Some(self.entry(&versions)?) } else { None };
+            let newest = if walked.versions.live > 0 { Some(self.entry(&walked)?) } else { None };
             if self.options.depth < 3 {
-                let end = level_ends(&versions.key)?[usize::from(self.options.depth.max(1)) - 1];
-                self.scan.skip_prefix(&versions.key[..end])?;
+                self.walk.skip_levels(walked.key(), usize::from(self.options.depth.max(1)))?;
             } else if self.options.masked {
-                while versions.go_back() {
-                    let mut older = self.entry(&versions)?;
+                while walked.versions.go_back() {
+                    let mut older = self.entry(&walked)?;
                     older.masked = true;
                     self.masked.insert(0, older);
                 }
@@ -200,32 +223,36 @@ impl ListStream {
 
     /// Everything that can be read comes first; then a list says so if a purge may have taken something away from this version (R31).
     fn end(&self) -> Result<()> {
-        match self.older.is_none() && is_purged(self.scan.snapshot(), self.scan.selection())? {
+        match self.older.is_none() && is_purged(self.walk.snapshot(), self.walk.selection())? {
             true => Err(purged("more fields")),
             false => Ok(()),
         }
     }
 
-    fn attempt(&mut self, versions: &KeyVersions) -> Option<Arc<str>> {
-        let part = versions.live().iter().find(|part| part.attempt.is_some())?;
+    fn attempt(&mut self, walked: &Walked) -> Option<Arc<str>> {
+        let part = walked.versions.live().iter().find(|part| part.attempt.is_some())?;
         if part.commit.moved.is_some() {
-            let origin = origin_at(self.scan.snapshot(), part.source as usize, part.entry.commit).ok()??;
+            let origin =
+                origin_at(self.walk.snapshot_of(walked), part.source as usize, part.entry.commit).ok()??;
             return origin.attempt.map(|attempt| attempt.name.into());
         }
         let writer = part.commit.writer;
         if self.attempt.as_ref().is_none_or(|(of, _)| *of != writer) {
-            self.attempt = Some((writer, self.scan.snapshot().attempt_name(writer)?.into()));
+            self.attempt = Some((writer, self.walk.snapshot_of(walked).attempt_name(writer)?.into()));
         }
         self.attempt.as_ref().map(|(_, name)| name.clone())
     }
 
-    fn entry(&mut self, versions: &KeyVersions) -> Result<ListEntry> {
-        let key = self.decoder.decode(&versions.key)?;
+    fn entry(&mut self, walked: &Walked) -> Result<ListEntry> {
+        let (key, versions) = (self.decoder.decode(walked.key())?, &walked.versions);
         let newest = versions.newest();
         let array = newest.entry.array.as_ref();
-        let (user, writer, snapshot) = (newest.commit.user, newest.commit.writer, self.scan.snapshot());
+        let (user, writer, snapshot) =
+            (newest.commit.user, newest.commit.writer, self.walk.snapshot_of(walked));
         let name = || self.names.owner(user, snapshot.header(writer).as_deref());
         let owner = self.users.entry(user).or_insert_with(name).clone();
+        let attempt = self.attempt(walked);
+        let snapshot = self.walk.snapshot_of(walked);
         // Pieces that disagree are listed as the newest says; reading them is a Conflict.
         let agree = versions.array().is_ok();
         Ok(ListEntry {
@@ -235,13 +262,13 @@ impl ListStream {
             dtype: array.map(|a| a.dtype),
             shape: array.map(|a| a.shape.as_slice().into()),
             chunks: chunks_of(versions),
-            packed: is_packed(self.scan.snapshot(), newest),
+            packed: is_packed(snapshot, newest),
             complete: agree && versions.is_complete()?,
-            place: place_of(self.scan.snapshot(), newest),
+            place: place_of(snapshot, newest),
             time: newest.commit.time,
             owner,
             summary: summary_of(versions).map(Extremes::from),
-            attempt: self.attempt(versions),
+            attempt,
             masked: false,
         })
     }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
-use fieldstone_core::key::{KeyValue, LEVELS};
+use fieldstone_core::key::{KeyValue, LEVELS, Names};
 use fieldstone_core::schema::{Constraint, Like, OneOf, Selection, ShapeMatcher};
 use fieldstone_format::keys::{decode_names, decode_value, encode_value, skip_value};
+
+use crate::snapshot::Overlay;
 
 /// Lists longer than this are not encoded beforehand: their values are decoded and looked up.
 const ENCODED_MAX: usize = 1 << 16;
@@ -26,6 +28,8 @@ pub struct Matcher {
     unconstrained: bool,
     shapes: Vec<Shape>,
     last: usize,
+    /// An overlay: keys match if it selects them, and the request matches the keys under which they appear.
+    overlay: Option<Arc<Overlay>>,
 }
 
 /// The constraints of a request on keys with certain keywords.
@@ -58,7 +62,12 @@ enum Test {
 impl Matcher {
     pub fn new(selection: Selection) -> Matcher {
         let unconstrained = selection.is_unconstrained();
-        Matcher { selection, unconstrained, shapes: Vec::new(), last: 0 }
+        Matcher { selection, unconstrained, shapes: Vec::new(), last: 0, overlay: None }
+    }
+
+    /// One of keys that an overlay selects, where the request matches the keys under which their fields appear.
+    pub fn through(selection: Selection, overlay: Arc<Overlay>) -> Matcher {
+        Matcher { unconstrained: false, overlay: Some(overlay), ..Matcher::new(selection) }
     }
 
     /// The request.
@@ -154,9 +163,44 @@ impl Matcher {
             let tests = [0, 1, 2].map(|level| matcher.constraints[level].iter().map(Test::all).collect());
             (matcher, tests)
         });
+        let tests = match (&self.overlay, tests) {
+            (Some(overlay), Some((matcher, tests))) => {
+                through(overlay, &names, tests)?.map(|tests| (matcher, tests))
+            }
+            (_, tests) => tests,
+        };
         self.shapes.push(Shape { names: encoded, counts, tests });
         Ok(self.shapes.len() - 1)
     }
+}
+
+/// The tests of keys with these keywords that an overlay shows to a request with these tests; `None` if no such key matches.
+fn through(
+    overlay: &Overlay,
+    names: &[Names],
+    mut tests: [Vec<Tests>; LEVELS],
+) -> Result<Option<[Vec<Tests>; LEVELS]>> {
+    let has = |level: usize, keyword: &str| names[level].iter().any(|name| **name == *keyword);
+    if !overlay.fits(has) {
+        return Ok(None);
+    }
+    for (level, tests) in tests.iter_mut().enumerate() {
+        for (name, tests) in names[level].iter().zip(tests) {
+            let selected = overlay.values(level, name).map(|values| Test::Encoded(values.to_vec()));
+            let Some(shown) = overlay.value(level, name) else {
+                let own = std::mem::take(tests).into_vec();
+                *tests = own.into_iter().chain(selected).collect();
+                continue;
+            };
+            for test in tests.iter() {
+                if test.next(shown)?.is_some() {
+                    return Ok(None);
+                }
+            }
+            *tests = selected.into_iter().collect();
+        }
+    }
+    Ok(Some(tests))
 }
 
 impl Shape {

@@ -5,6 +5,7 @@
 //! bounded memory. If a takeover has replaced the files of the index meanwhile, the same entries are located again
 //! in the newest snapshot (R31).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use fieldstone_core::env::{Env, Identity};
@@ -20,8 +21,8 @@ use fieldstone_journal::session::Limits;
 use super::field::LocalField;
 use super::lookup::lookup;
 use super::matcher::Matcher;
+use super::overlaid::{FieldWalk, lookup_overlaid};
 use super::purged::{is_purged, purged};
-use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
 use crate::field::{Field, Fields, FieldsSource};
 use crate::files::Files;
@@ -63,6 +64,8 @@ struct Located {
     refs: Vec<Ref>,
     /// The live entries of fields that have several, newest first.
     complex: Vec<Vec<Ref>>,
+    /// By the number of a field that an overlay shows, that of the overlay among the newest.
+    overlaid: HashMap<usize, usize>,
 }
 
 /// A window's information about one field: its key and its parts, each with its rank among them.
@@ -119,13 +122,20 @@ fn locate(
         _ => located.search(snapshot, selection, own, limits)?,
     }
     let LocatedFields { mut ranked, complex, .. } = located;
-    if !ranked.is_sorted_by_key(|(rank, _)| *rank) {
-        ranked.sort_by_key(|(rank, _)| *rank);
+    if !ranked.is_sorted_by_key(|(rank, ..)| *rank) {
+        ranked.sort_by_key(|(rank, ..)| *rank);
     }
-    let mut ranks: Vec<u64> = ranked.iter().map(|(rank, _)| *rank).collect();
+    let mut ranks: Vec<u64> = ranked.iter().map(|(rank, ..)| *rank).collect();
     ranks.dedup();
-    let refs = ranked.into_iter().map(|(_, r)| r).collect();
-    Ok((ranks, Located { snapshot: snapshot.clone(), refs, complex }))
+    let shown = |(number, (.., overlay)): (usize, &(u64, Ref, u32))| {
+        overlay.checked_sub(1).map(|overlay| (number, overlay as usize))
+    };
+    let overlaid = match snapshot.overlays.is_empty() {
+        true => HashMap::new(),
+        false => ranked.iter().enumerate().filter_map(shown).collect(),
+    };
+    let refs = ranked.into_iter().map(|(_, r, _)| r).collect();
+    Ok((ranks, Located { snapshot: snapshot.clone(), refs, complex, overlaid }))
 }
 
 /// The entries of the fields that were found, in the order in which they were.
@@ -135,8 +145,9 @@ struct LocatedFields {
     strict: bool,
     /// Names users where locks count.
     identity: Option<Arc<dyn Identity>>,
-    /// Place in request order and entry of each, or an index into `complex` where the entry says `u32::MAX`.
-    ranked: Vec<(u64, Ref)>,
+    /// Place in request order and entry of each, or an index into `complex` where the entry says `u32::MAX`; and 0, or 1 and the
+    /// number of the overlay that shows it.
+    ranked: Vec<(u64, Ref, u32)>,
     /// See [`Located::complex`].
     complex: Vec<Vec<Ref>>,
 }
@@ -154,23 +165,33 @@ impl LocatedFields {
         for key in keys {
             let key = encode_key(&key).bytes;
             let Some(rank) = matcher.rank(&key, &mut positions)? else { continue };
-            if !snapshot.locks.is_empty() && self.is_locked(snapshot, &key)? {
+            let level = &key[..level_ends(&key)?[0]];
+            if self.is_locked(snapshot, level)? {
                 continue;
             }
-            if let Some(loss) = snapshot.loss(&key[..level_ends(&key)?[0]]).filter(|_| self.strict) {
+            if let Some(loss) = snapshot.loss(level).filter(|_| self.strict) {
                 return Err(loss.error());
             }
             if let Some(versions) = lookup(snapshot, &key, own)? {
-                self.add(rank, &versions)?;
+                self.add(rank, &versions, None)?;
+                continue;
+            }
+            let may = |level: &[u8]| match snapshot.loss(level).filter(|_| self.strict) {
+                Some(loss) => Err(loss.error()),
+                None => Ok(!self.is_locked(snapshot, level)?),
+            };
+            if let Some((versions, overlay)) = lookup_overlaid(snapshot, &key, own, may)? {
+                self.add(rank, &versions, Some(overlay))?;
             }
         }
         Ok(())
     }
 
-    /// Whether a lock keeps a field from readers; Denied where that is an error.
-    fn is_locked(&self, snapshot: &Snapshot, key: &[u8]) -> Result<bool> {
-        let Some(identity) = &self.identity else { return Ok(false) };
-        let level = &key[..level_ends(key)?[0]];
+    /// Whether a lock keeps the fields of a dataset, by its encoded first level, from readers; Denied where that is an error.
+    fn is_locked(&self, snapshot: &Snapshot, level: &[u8]) -> Result<bool> {
+        let Some(identity) = self.identity.as_ref().filter(|_| !snapshot.locks.is_empty()) else {
+            return Ok(false);
+        };
         match snapshot.locks.against(LockKind::Retrieve, level, snapshot)? {
             Some(lock) if self.strict => Err(lock.error(level, &**identity)),
             found => Ok(found.is_some()),
@@ -186,19 +207,18 @@ impl LocatedFields {
         limits: Limits,
     ) -> Result<()> {
         let mut positions = Vec::new();
-        let mut scan =
-            Scan::new(snapshot.clone(), selection.clone(), own)?.lenient(!self.strict).within(limits);
+        let mut walk = FieldWalk::new(snapshot, selection, own, &limits)?.lenient(!self.strict);
         if let Some(identity) = &self.identity {
-            scan = scan.heeding(LockKind::Retrieve, self.strict, identity);
+            walk = walk.heeding(LockKind::Retrieve, self.strict, identity);
         }
-        while let Some(versions) = scan.next_key()? {
-            let rank = scan.matcher().rank(&versions.key, &mut positions)?.unwrap_or(0);
-            self.add(rank, &versions)?;
+        while let Some(walked) = walk.next_key()? {
+            let rank = walk.matcher().rank(walked.key(), &mut positions)?.unwrap_or(0);
+            self.add(rank, &walked.versions, walked.shown.map(|(_, overlay)| overlay))?;
         }
         Ok(())
     }
 
-    fn add(&mut self, rank: u64, versions: &KeyVersions) -> Result<()> {
+    fn add(&mut self, rank: u64, versions: &KeyVersions, overlay: Option<usize>) -> Result<()> {
         if self.strict {
             versions.array()?;
             versions.check_complete()?;
@@ -211,7 +231,7 @@ impl LocatedFields {
                 (u32::MAX, (self.complex.len() - 1) as u32, 0)
             }
         };
-        self.ranked.push((rank, entry));
+        self.ranked.push((rank, entry, overlay.map_or(0, |number| number as u32 + 1)));
         Ok(())
     }
 }
@@ -303,9 +323,11 @@ impl Plan {
             slot.parts.extend(parts.into_iter().map(|part| (j, part)));
             open = Some(cursor);
         }
+        let overlays: Vec<_> = located.snapshot.overlays.newest_first().collect();
         slots
             .into_iter()
-            .map(|Slot { key, mut parts }| {
+            .zip(start..)
+            .map(|(Slot { key, mut parts }, number)| {
                 parts.sort_by_key(|(j, _)| *j);
                 let live = parts.len();
                 let versions =
@@ -313,7 +335,10 @@ impl Plan {
                 if live == 0 {
                     return Err(Error::internal("a field vanished from its snapshot"));
                 }
-                let field = LocalField::field(self.files.clone(), located.snapshot.clone(), versions);
+                let overlay = located.overlaid.get(&number).and_then(|overlay| overlays.get(*overlay));
+                let shown = overlay.map(|overlay| overlay.shown(&versions.key)).transpose()?;
+                let (files, snapshot) = (self.files.clone(), located.snapshot.clone());
+                let field = LocalField::shown(files, snapshot, versions, shown.map(Vec::into_boxed_slice));
                 Ok(if self.lenient { field.lenient() } else { field })
             })
             .collect()

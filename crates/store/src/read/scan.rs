@@ -15,7 +15,7 @@ use fieldstone_journal::session::Limits;
 use super::matcher::{Match, Matcher};
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
-use crate::snapshot::{KeyWipes, Loss, Owners, Snapshot, unhidden};
+use crate::snapshot::{KeyWipes, Loss, Overlay, Owners, Snapshot, unhidden};
 
 /// A merge of all sources of entries. Memory: one block per segment, one per level of a takeover's table.
 #[derive(Debug)]
@@ -128,6 +128,18 @@ impl Scan {
             heeded: None,
             unhidden: false,
         })
+    }
+
+    /// A walk over what an overlay selects, where the request matches the keys under which it appears. It gives each field under
+    /// the key that it was archived by.
+    pub fn through(
+        snapshot: &Arc<Snapshot>,
+        selection: Selection,
+        overlay: &Arc<Overlay>,
+        own: Option<Id>,
+    ) -> Result<Scan> {
+        let matcher = Matcher::through(selection.clone(), overlay.clone());
+        Ok(Scan { matcher, ..Scan::new(snapshot.clone(), selection, own)? })
     }
 
     /// A walk that hides do not concern; wipes do.
@@ -307,22 +319,28 @@ impl Scan {
 
     /// Passes the dataset of the first cursor, if a lock forbids it.
     fn pass_locked(&mut self) -> Result<bool> {
-        let (Some(first), Some(heeded)) = (self.heap.first(), &mut self.heeded) else { return Ok(false) };
+        let (Some(first), Some(heeded)) = (self.heap.first(), &self.heeded) else { return Ok(false) };
         let key = first.key();
         if !heeded.free.is_empty() && key.starts_with(&heeded.free) {
             return Ok(false);
         }
         let level = key[..level_ends(key)?[0]].to_vec();
-        match self.snapshot.locks.against(heeded.kind, &level, &self.snapshot)? {
-            None => {
-                heeded.free = level;
-                Ok(false)
-            }
-            Some(lock) if heeded.strict => Err(lock.error(&level, &*heeded.identity)),
-            Some(_) => {
-                self.skip_prefix(&level)?;
-                Ok(true)
-            }
+        if self.is_locked(&level)? {
+            self.skip_prefix(&level)?;
+            return Ok(true);
+        }
+        if let Some(heeded) = &mut self.heeded {
+            heeded.free = level;
+        }
+        Ok(false)
+    }
+
+    /// Whether a lock keeps a dataset, by its encoded first level, from this walk; Denied where that is an error.
+    pub fn is_locked(&self, level: &[u8]) -> Result<bool> {
+        let Some(heeded) = &self.heeded else { return Ok(false) };
+        match self.snapshot.locks.against(heeded.kind, level, &self.snapshot)? {
+            Some(lock) if heeded.strict => Err(lock.error(level, &*heeded.identity)),
+            found => Ok(found.is_some()),
         }
     }
 
@@ -347,6 +365,13 @@ impl Scan {
         self.seek(&target)?;
         self.done.clone_from(&target);
         self.prefix = target;
+        Ok(())
+    }
+
+    /// Passes all keys before one.
+    pub fn skip_to(&mut self, key: &[u8]) -> Result<()> {
+        self.seek(key)?;
+        self.done = key.to_vec();
         Ok(())
     }
 
