@@ -203,7 +203,7 @@ def setup(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def count(fig: Figure, at: Sitting, peer: str) -> Result:
-    """What making the store gave: its bytes do not differ from run to run."""
+    """The figures of making the store: its bytes do not differ from run to run."""
     return json.loads((at.root(fig.name, peer).parent / "made.json").read_text())
 
 

@@ -1,8 +1,8 @@
 //! Checks of the parsers of a store, for any bytes: texts that users write, records and tables that files hold, GRIB
 //! messages. None panics, hangs, or asks for more memory than its input is worth.
 //!
-//! The first byte chooses the parser, so that one corpus serves all. Where the last four bytes are a checksum, they are
-//! corrected first; otherwise the fuzzer would never get past them.
+//! The first byte chooses the parser, so that one corpus serves all. A checksum in the last four bytes is corrected
+//! first; otherwise the fuzzer would never get past it.
 
 use std::hint::black_box;
 use std::sync::Arc;

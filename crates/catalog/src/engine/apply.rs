@@ -48,6 +48,38 @@ fn records(commit: &Commit, first: usize) -> impl Iterator<Item = CommitRecord<'
     })
 }
 
+/// Keeps the records of a [lacking](Decided::lacking) transaction by kinds again; `commits` are those that
+/// were applied. The next [`Index::apply_decisions`] applies them by the present decision.
+pub fn restore(
+    index: &mut Index,
+    transaction: Id,
+    commits: &mut dyn Iterator<Item = Result<Commit>>,
+) -> Result<()> {
+    let mut txn = index.work.ground.txn(transaction)?;
+    for commit in commits {
+        let commit = commit?;
+        let Some(log) = index.work.ground.names.known_log(commit.writer) else { continue };
+        let number = log.number;
+        for CommitRecord { index: record, call, side, decoded } in records(&commit, 0) {
+            // One that cannot be read was reported when it was applied.
+            let Ok(decoded) = decoded else { continue };
+            let kept = Pending {
+                log: number,
+                sequence: commit.sequence as i64,
+                record,
+                own: commit.stamp as i64,
+                call,
+                bit: decoded.kind_bit().into(),
+                // Which decision applied it is not known any more; another order than any makes it go first.
+                applied: Some((0, 0)),
+            };
+            keep(&mut index.work, txn.number, &kept, side)?;
+        }
+    }
+    txn.dropped = false;
+    index.work.ground.set_txn(transaction, txn)
+}
+
 impl Index {
     /// Applies a commit. Commits of one log must come in their order. A commit that is already applied is
     /// skipped, and so are records that cannot be read: see [`Index::take_problems`].
@@ -167,38 +199,6 @@ impl Index {
             self.work.ground.set_txn(id, txn)?;
         }
         Ok(decided)
-    }
-
-    /// Keeps the records of a [lacking](Decided::lacking) transaction by kinds again; `commits` are those that
-    /// were applied. The next [`apply_decisions`](Index::apply_decisions) applies them by the present decision.
-    pub fn restore(
-        &mut self,
-        transaction: Id,
-        commits: &mut dyn Iterator<Item = Result<Commit>>,
-    ) -> Result<()> {
-        let mut txn = self.work.ground.txn(transaction)?;
-        for commit in commits {
-            let commit = commit?;
-            let Some(log) = self.work.ground.names.known_log(commit.writer) else { continue };
-            let number = log.number;
-            for CommitRecord { index, call, side, decoded } in records(&commit, 0) {
-                // One that cannot be read was reported when it was applied.
-                let Ok(decoded) = decoded else { continue };
-                let kept = Pending {
-                    log: number,
-                    sequence: commit.sequence as i64,
-                    record: index,
-                    own: commit.stamp as i64,
-                    call,
-                    bit: decoded.kind_bit().into(),
-                    // Which decision applied it is not known any more; another order than any makes it go first.
-                    applied: Some((0, 0)),
-                };
-                keep(&mut self.work, txn.number, &kept, side)?;
-            }
-        }
-        txn.dropped = false;
-        self.work.ground.set_txn(transaction, txn)
     }
 
     /// Whether content of a transaction was applied, and no decision on it, although takeovers have forgotten it meanwhile:

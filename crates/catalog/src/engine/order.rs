@@ -77,6 +77,6 @@ pub struct Decided {
     /// Transactions whose fields may have become visible or invisible: apply their entries again.
     pub fields: Vec<Id>,
     /// Transactions whose records the tables no longer keep, although their decisions changed: pass what was
-    /// applied of each to [`Index::restore`](super::Index::restore), and take the decisions again.
+    /// applied of each to [`restore`](super::restore), and take the decisions again.
     pub lacking: Vec<Id>,
 }

@@ -35,7 +35,7 @@ use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionSt
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
 use fieldstone_journal::snapshot::{Snapshot, Wiped, purged_beyond};
 
-use crate::engine::{Dialect, FieldRow, Index, OwnerOf, Writer, dump};
+use crate::engine::{self, Dialect, FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
 
 /// Rows of fields that are handed to the engine in one call.
@@ -141,7 +141,7 @@ impl<'a, I: BorrowMut<Index>> IndexFollower<'a, I> {
                 Ok(commit) => commit.transaction == Some(transaction) && commit.sequence <= last,
                 Err(_) => true,
             };
-            self.index().restore(transaction, &mut feed.commits(writer, 0)?.filter(is_part))?;
+            engine::restore(self.index(), transaction, &mut feed.commits(writer, 0)?.filter(is_part))?;
         }
         Ok(())
     }

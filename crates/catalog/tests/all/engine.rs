@@ -581,7 +581,7 @@ fn a_kind_of_a_whole_transaction_is_switched_off_and_on_without_a_replay() {
                 let commit = commit(3 + i as u64, &[record.encode()], Some(TRANSACTION));
                 Ok(Commit { writer: Id([11; 16]), ..commit })
             });
-            index.restore(TRANSACTION, &mut commits.into_iter()).unwrap();
+            engine::restore(index, TRANSACTION, &mut commits.into_iter()).unwrap();
             let answer = index.apply_decisions(&decide(stamp, kinds)).unwrap();
             assert!(!answer.rebuild && answer.lacking.is_empty() && answer.fields == [TRANSACTION]);
         }

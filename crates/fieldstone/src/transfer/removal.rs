@@ -1,7 +1,7 @@
 //! How a move removes from its source: in one commit, or in a transaction.
 //!
-//! What a transaction removed may be shown again, by whoever switches a kind of it off, until maintenance has sealed the
-//! transaction a day later: a purge waits for that (R17). One commit is final at once; its rows wait in memory, so only a
+//! A user who switches a kind of a transaction off shows again everything that it removed, until maintenance has sealed
+//! the transaction a day later: a purge waits for that (R17). One commit is final at once; its rows wait in memory, so only a
 //! move of few of them is one.
 //!
 //! Invariant: nothing is removed before [`Removal::make`].
@@ -45,7 +45,7 @@ impl Removal {
         &self.session
     }
 
-    /// Empties the memory of what was written so far, where that stays invisible.
+    /// Writes the rows so far to the disk, and empties their memory, where they stay invisible.
     pub fn relieve(&self, from: &Store) -> Result<()> {
         self.transaction.map_or(Ok(()), |_| from.flush(self.session.clone()))
     }

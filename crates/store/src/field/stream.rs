@@ -57,7 +57,7 @@ impl Current {
     /// The part of an array that holds a byte, and its offset.
     fn read_part(&self, within: u64) -> Result<(u64, Vec<u8>)> {
         let field = &self.field;
-        // What nobody wrote is refused before anything of the field is given out.
+        // Elements that nobody wrote are refused before anything of the field is given out.
         if field.nbytes()? <= PART || (!field.is_lenient() && !field.is_complete()?) {
             return Ok((0, field.read()?));
         }

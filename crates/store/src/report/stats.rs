@@ -91,7 +91,7 @@ pub fn stats_by(
 }
 
 /// The bytes that wiped entries take until a purge, by group: those that a walk without any range meets, without those that
-/// wipes leave. What is only hidden is not dead.
+/// wipes leave. Hidden entries are not dead.
 fn wiped_bytes(
     files: &Arc<Files>,
     snapshot: &Arc<Snapshot>,

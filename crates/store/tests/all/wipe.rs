@@ -73,7 +73,7 @@ fn r26_a_wipe_hides_whole_datasets_and_indexes_and_says_what_it_would_hide() {
         let stats = reader.stats(&Request::new()).unwrap();
         assert_eq!((stats.fields, stats.datasets, stats.masked), (2, 1, 0));
         let rows = reader.stats_by(&Request::new(), &StatsBy::Dataset).unwrap();
-        // What is wiped takes room until a purge.
+        // Wiped fields take room until a purge.
         let counts: Vec<(u64, bool)> = rows.iter().map(|row| (row.fields, row.dead > 0)).collect();
         assert_eq!(counts, [(0, true), (2, false)], "{rows:?}");
     }

@@ -205,7 +205,8 @@ impl History {
                 for id in std::mem::take(&mut decided.lacking) {
                     let applied = self.logs.iter().zip(&at).flat_map(|(log, at)| &log[..*at]);
                     let of = applied.filter(|commit| commit.transaction == Some(id));
-                    index.restore(id, &mut of.map(|commit| Ok(of_feed(commit)))).unwrap();
+                    fieldstone_catalog::engine::restore(index, id, &mut of.map(|commit| Ok(of_feed(commit))))
+                        .unwrap();
                 }
                 let rest = index.apply_decisions(&states).unwrap();
                 assert!(rest.lacking.is_empty());
