@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 
 import fieldstone as fst
-import grib_reader
 import numpy as np
 import pytest
 from conftest import LONG, sample, share
@@ -40,7 +39,7 @@ def fields_by_eccodes(path: Path) -> list[bytes]:
     found = []
     eccodes.codes_grib_multi_support_on()
     try:
-        for one in grib_reader.messages(io.BytesIO(data), len(data)):
+        for one in grib.messages(io.BytesIO(data), len(data)):
             if not one.why:
                 found += split_by_eccodes(one.message)
     finally:
@@ -127,7 +126,7 @@ def test_real_files_split_as_eccodes_splits_them():
     for path in share(sorted(p for p in sample("grib").iterdir() if "corrupted" not in p.name), 3):
         store = fst.open("memory:", schema="mars")
         expected = fields_by_eccodes(path)
-        whole = len(list(grib_reader.messages(io.BytesIO(path.read_bytes()), path.stat().st_size)))
+        whole = len(list(grib.messages(io.BytesIO(path.read_bytes()), path.stat().st_size)))
         several += len(expected) - whole
         report = fst.ingest(store, path, progress=False)
         assert report.skipped == (), path.name

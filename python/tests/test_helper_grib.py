@@ -1,16 +1,14 @@
-"""GRIB messages through the helper: their keys, values and grids."""
+"""GRIB files through the helper: messages byte for byte, their keys, and damage."""
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 
-import grib_reader
 import numpy as np
 import pytest
-from conftest import sample
-from helper_pipe import array, ask, ingest, of_kind
+from conftest import sample, share
+from helper_pipe import array, ask, ingest, ingest_all, of_kind
 
 eccodes = pytest.importorskip("eccodes")
 
@@ -29,42 +27,83 @@ def message(sample_name="regular_ll_pl_grib2", **keys):
         eccodes.codes_release(handle)
 
 
-def keys(*messages, apart=False):
-    """The answer of the helper on the keys of messages."""
-    request = {"op": "grib_keys", "lengths": [len(one) for one in messages], "apart": apart}
-    return ask(request, b"".join(messages))[0][0]["keys"]
+def taken(frames):
+    return [(h, p) for h, p in frames if h["kind"] == "field"]
 
 
-def test_keys_are_of_the_mars_namespace_or_of_the_header():
-    mars, ncep = keys(
-        message("regular_ll_pl_grib1", level=850),
-        message(centre="kwbc", stepRange=6, typeOfLevel="heightAboveGround", level=80),
-    )
-    key = mars["grib"]
+def test_a_field_per_message_byte_for_byte_with_mars_keys(tmp_path):
+    messages = [message(level=500), message("regular_ll_pl_grib1", level=850), message(level=700)]
+    path = tmp_path / "three.grib"
+    path.write_bytes(b"bulletin header GRIB\r\n" + messages[0] + bytes(37) + messages[1] + messages[2])
+    frames = ingest(path)
+    assert [p for _, p in taken(frames)] == messages
+    assert [h["grib"]["levelist"] for h, _ in taken(frames)] == ["500", "850", "700"]
+    key = taken(frames)[1][0]["grib"]
     assert (key["class"], key["type"], key["levtype"], key["param"]) == ("od", "an", "pl", "167.128")
-    assert (key["levelist"], len(key["date"]), key["time"]) == ("850", 8, "1200")
     assert "typeoflevel" not in key
-    assert not any(keyword.startswith("_") for keyword in key)
-    key = ncep["grib"]
+    assert len(key["date"]) == 8
+    assert key["time"] == "1200"
+    assert not any(k.startswith("_") for k in key)
+    assert taken(frames)[0][0]["offset"] == 22
+    assert of_kind(frames, "skipped") == []
+
+
+def test_a_message_without_mars_keys_gets_a_key_from_its_header(tmp_path):
+    path = tmp_path / "ncep.grib"
+    path.write_bytes(
+        message(
+            centre="kwbc",
+            stepRange=6,
+            typeOfLevel="heightAboveGround",
+            level=80,
+        )
+    )
+    ((header, _),) = taken(ingest(path))
+    key = header["grib"]
     assert key["centre"] == "kwbc"
     assert not {"class", "expver", "stream"} & set(key)
     assert (key["type"], key["levtype"], key["typeoflevel"]) == ("fc", "hl", "heightAboveGround")
     assert (key["levelist"], key["step"]) == ("80", "6")
 
 
-def test_messages_of_one_key_say_what_tells_them_apart():
-    first, second = keys(message(stepType="instant"), message(Ni=15, Nj=31), apart=True)
+def test_messages_of_one_key_say_what_tells_them_apart(tmp_path):
+    path = tmp_path / "twins.grib"
+    path.write_bytes(message(stepType="instant") + message(Ni=15, Nj=31))
+    (first, _), (second, _) = taken(ingest(path))
     assert first["grib"] == second["grib"]
     differing = [a[0] for a, b in zip(first["apart"], second["apart"], strict=True) if a != b]
     assert "grid" in differing
     assert not {k for k, _ in first["apart"]} & set(first["grib"])
 
 
-def test_a_file_is_left_to_the_store(tmp_path):
-    path = tmp_path / "one.grib"
-    path.write_bytes(message(level=500))
-    (error,) = of_kind(ingest(path), "error")
-    assert (error["error_kind"], error["code"]) == ("Invalid", "file-format")
+def test_a_damaged_message_costs_no_neighbour(tmp_path):
+    good = message(level=500)
+    no_end = good[:-4] + b"xxxx"
+    bad_length = good[:8] + (1 << 40).to_bytes(8, "big") + good[16:]
+    short = good[: len(good) // 2]
+    path = tmp_path / "damaged.grib"
+    path.write_bytes(good + no_end + good + bad_length + good + b"GRIB\0\0\0\2" + good + short)
+    frames = ingest(path)
+    assert [p for _, p in taken(frames)] == [good] * 4
+    skips = of_kind(frames, "skipped")
+    assert len(skips) == 4
+    assert skips[0]["what"] == f"message 2 at byte {len(good)}"
+    assert "7777" in skips[0]["why"]
+    assert "cut short" in skips[1]["why"]
+    assert "cut short" in skips[-1]["why"]
+
+
+def test_any_flipped_byte_leaves_a_report_and_the_rest(tmp_path):
+    good = message(level=500)
+    paths = [tmp_path / f"flipped{at}.grib" for at in range(len(good))]
+    for at, path in enumerate(paths):
+        damaged = bytearray(good)
+        damaged[at] ^= 0xFF
+        path.write_bytes(bytes(damaged) + good)
+    for at, frames in enumerate(ingest_all(paths)):
+        assert frames[-1][0]["kind"] == "done"
+        assert taken(frames)[-1][1] == good, at
+        assert len(taken(frames)) + len(of_kind(frames, "skipped")) >= 1
 
 
 def test_decode_gives_values_grid_and_meaning():
@@ -134,14 +173,36 @@ def test_decode_puts_every_scanning_order_on_a_projected_grid(flags):
     "name", ["ds.maxt.bin", "mercator.grib", "eta.grb", "rotated_ll.grib1", "O32_global.grib1"]
 )
 def test_decode_pairs_real_points_and_values_as_eccodes_does(name):
-    data = sample(f"grib/{name}").read_bytes()
-    whole = (found.message for found in grib_reader.messages(io.BytesIO(data), len(data)) if not found.why)
-    pairs_as_eccodes(next(whole))
+    pairs_as_eccodes(taken(ingest(sample(f"grib/{name}")))[0][1])
 
 
 def test_decode_of_bytes_that_are_no_message_is_corrupt():
     ((header, _),) = ask({"op": "decode"}, b"GRIB but not really")
     assert header["error_kind"] == "Corrupt"
+
+
+def test_real_files_split_as_eccodes_splits_them():
+    eccodes.codes_grib_multi_support_off()
+    paths = share((p for p in sorted(sample("grib").iterdir()) if "corrupted" not in p.name), 3)
+    for path, frames in zip(paths, ingest_all(paths), strict=True):
+        expected = []
+        with open(path, "rb") as file:
+            while (handle := eccodes.codes_grib_new_from_file(file)) is not None:
+                expected.append(eccodes.codes_get_message(handle))
+                eccodes.codes_release(handle)
+        assert [p for _, p in taken(frames)] == expected, path.name
+        assert of_kind(frames, "skipped") == [], path.name
+        for header, _ in taken(frames):
+            key = set(header["grib"])
+            assert {"type", "levtype", "param", "date"} <= key, path.name
+            assert ("centre" in key) != ({"class", "expver", "stream"} <= key), path.name
+
+
+def test_a_corrupted_real_file_yields_what_is_whole_and_a_reason():
+    frames = ingest(sample("grib/era5-levels-corrupted.grib"))
+    assert frames[-1][0]["kind"] == "done"
+    assert len(taken(frames)) == 1
+    assert of_kind(frames, "skipped")[0]["what"] == "message 1 at byte 0"
 
 
 POINTS = """

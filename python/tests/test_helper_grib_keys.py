@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import grib_reader
 import pytest
 from conftest import LONG, require, sample, share
 from helper_pipe import ask, frame, parse
@@ -36,7 +35,7 @@ def test_libeccodes_says_of_every_real_header_what_the_package_says():
     read, seen = libeccodes.reader(), 0
     for path in share(sorted(sample("grib").iterdir()), 3):
         data = path.read_bytes()
-        for found in list(grib_reader.messages(io.BytesIO(data), len(data)))[:10]:
+        for found in list(grib.messages(io.BytesIO(data), len(data)))[:10]:
             if not found.why:
                 assert told(read, found.message) == told(grib.Handle, found.message), path.name
                 seen += 1

@@ -199,6 +199,22 @@ pub struct GribKey {
     pub apart: Texts,
 }
 
+/// Name of a field, by its source.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Name {
+    /// A netCDF field: its key.
+    Key(Texts),
+    /// A GRIB message.
+    Grib {
+        /// Its key.
+        key: Texts,
+        /// Parts that distinguish it from other messages with that key, in the order to try.
+        apart: Texts,
+        /// Offset of the message in its file.
+        offset: u64,
+    },
+}
+
 /// Content of the payload of a field frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
@@ -241,8 +257,8 @@ pub enum Content {
 /// A field of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldFrame {
-    /// Its key.
-    pub key: Texts,
+    /// Its name.
+    pub name: Name,
     /// Content of the payload.
     pub content: Content,
     /// Its dataset, if the source has datasets (an FDB).
@@ -495,15 +511,19 @@ impl<'a> Frame<'a> {
     }
 
     fn field(&self, payload: u64) -> Result<FieldFrame> {
-        let key = texts(self.0.get("key").unwrap_or(&Value::Null))?;
+        let name = if let Some(key) = self.0.get("grib") {
+            Name::Grib { key: texts(key)?, apart: self.apart()?, offset: self.number("offset")? }
+        } else {
+            Name::Key(texts(self.0.get("key").unwrap_or(&Value::Null))?)
+        };
         let dataset = self.0.get("dataset").and_then(Value::as_str).map(str::to_owned);
-        let opaque = self.0.get("opaque") == Some(&Value::Bool(true));
+        let opaque = matches!(name, Name::Grib { .. }) || self.0.get("opaque") == Some(&Value::Bool(true));
         let content = if opaque { Content::Opaque } else { self.array()? };
         let missing = self.missing(&content)?;
         let (dtype, count) = match &content {
-            Content::Opaque => return Ok(FieldFrame { key, content, dataset, missing }),
+            Content::Opaque => return Ok(FieldFrame { name, content, dataset, missing }),
             Content::Outside { .. } if payload == 0 => {
-                return Ok(FieldFrame { key, content, dataset, missing });
+                return Ok(FieldFrame { name, content, dataset, missing });
             }
             Content::Outside { .. } => {
                 return Err(broken(format!("{payload} bytes of payload for an array in the file")));
@@ -514,7 +534,7 @@ impl<'a> Frame<'a> {
         if nbytes(dtype, count) != Some(payload) {
             return Err(broken(format!("{payload} bytes for {dtype} {count:?}")));
         }
-        Ok(FieldFrame { key, content, dataset, missing })
+        Ok(FieldFrame { name, content, dataset, missing })
     }
 
     /// The elements that mark missing values: hexadecimal digits of whole elements.

@@ -164,7 +164,7 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     elif form == "netcdf":
         module("netcdf", "netCDF4", "netcdf").ingest(channel, path, header)
     elif form == "grib":
-        raise RequestError("Invalid", "a GRIB file: the store reads its messages itself", code="file-format")
+        module("grib", "eccodes", "grib").ingest(channel, path)
     elif form == "unfinished":
         raise RequestError(
             "Corrupt",

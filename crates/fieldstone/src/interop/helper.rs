@@ -28,7 +28,7 @@ use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 pub(crate) use fieldstone_format::darshan::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord};
 pub(crate) use fieldstone_format::helper::{
-    Content, DeclaredFile, FieldFrame, MeshFrame, MeshFrameArray, Reply, Texts, attribute_value,
+    Content, DeclaredFile, FieldFrame, MeshFrame, MeshFrameArray, Name, Reply, Texts, attribute_value,
 };
 use fieldstone_format::helper::{Request, read_reply, write_request};
 use serde_json::{Map, Value};

@@ -5,7 +5,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::step_dim::StepDim;
 use fieldstone_core::{Code, ErrorKind};
 use fieldstone_format::helper::{
-    Content, MAX_HEADER, Reply, Request, read_frame, read_reply, write_frame, write_request,
+    Content, MAX_HEADER, Name, Reply, Request, read_frame, read_reply, write_frame, write_request,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ fn fields_are_typed() {
         panic!()
     };
     let pairs = [("run", "a"), ("variable", "t"), ("step", "6")];
-    assert_eq!(field.key, pairs.map(|(k, v)| (k.to_owned(), v.to_owned())));
+    assert_eq!(field.name, Name::Key(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec()));
     let dtype = DType::parse("<i2").unwrap();
     assert_eq!(field.content, Content::Array { dtype, shape: vec![2, 3] });
 
@@ -123,6 +123,12 @@ fn fields_are_typed() {
     let Reply::Field(field) = reply(&piece, &[0; 12]).unwrap() else { panic!() };
     let (shape, start, count) = (vec![4, 3], vec![2, 0], vec![2, 3]);
     assert_eq!(field.content, Content::Piece { dtype, shape, start, count });
+
+    let grib = json!({"kind": "field", "grib": {"param": "130"}, "apart": [["level", "2"]], "offset": 7});
+    let Reply::Field(field) = reply(&grib, b"GRIB").unwrap() else { panic!() };
+    let text = |k: &str, v: &str| vec![(k.to_owned(), v.to_owned())];
+    assert_eq!(field.name, Name::Grib { key: text("param", "130"), apart: text("level", "2"), offset: 7 });
+    assert_eq!(field.content, Content::Opaque);
 }
 
 #[test]

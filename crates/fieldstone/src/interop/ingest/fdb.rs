@@ -38,7 +38,7 @@ use super::{IngestOptions, IngestReport, Progress, Skipped, Taken};
 use crate::Session;
 use crate::interop::grib::{borrowed, merge};
 use crate::interop::helper::{
-    Content, FieldFrame, Helper, HelperEvent, HelperOptions, Reply, Texts, failure,
+    Content, FieldFrame, Helper, HelperEvent, HelperOptions, Name, Reply, Texts, failure,
 };
 
 /// Number of fields of one transaction between flushes: these make them durable, but not yet visible.
@@ -171,7 +171,8 @@ impl Take<'_> {
     }
 
     fn field(&mut self, field: FieldFrame, payload: &[u8], current: &mut Option<Open>) -> Result<()> {
-        let (key, Content::Opaque, Some(dataset)) = (field.key, field.content, field.dataset) else {
+        let (Name::Key(key), Content::Opaque, Some(dataset)) = (field.name, field.content, field.dataset)
+        else {
             return Err(Error::internal("the helper sent a field that is not one of an FDB"));
         };
         if current.as_ref().is_some_and(|open| open.name != dataset) {

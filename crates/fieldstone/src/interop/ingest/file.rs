@@ -15,7 +15,7 @@ use super::declare::{self, GribDeclared};
 use super::exported::{self, Exported};
 use super::external;
 use super::file_reply::{FileReply, NetcdfOffer};
-use super::grib::Messages;
+use super::grib::{Arrival, Messages};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
 use crate::Session;
@@ -23,7 +23,7 @@ use crate::Store;
 use crate::catalog::CatalogAccess;
 use crate::interop::grib::batch::FileSource;
 use crate::interop::grib::{borrowed, merge};
-use crate::interop::helper::{Content, FieldFrame, HelperEvent, Reply, Texts};
+use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts};
 use crate::interop::shared_helper::SharedHelper;
 
 /// A report's name for an exported file's metadata.
@@ -321,23 +321,43 @@ impl<'a> State<'a> {
         harvest: &mut Harvest<'_>,
     ) -> Result<Option<Error>> {
         harvest.missing = field.missing;
-        let mut key = field.key;
-        key.retain(|(keyword, _)| !harvest.base.iter().any(|(known, _)| known == keyword));
-        let key = merge(&self.store.schema(), key, &harvest.base);
-        if let (Ok(key), true) = (&key, harvest.exported.is_by_key())
-            && exported::is_there(self.store, key, &field.content, payload)?
-        {
-            harvest.note_there(key);
-            return Ok(None);
-        }
-        let outcome = key.and_then(|key| self.archive(&key, &field.content, payload, harvest));
-        let stays = harvest.outside.is_some();
-        match outcome {
-            // If a part of the file does not fit its place, the file could not be restored.
-            Err(error) if error.kind() == ErrorKind::Invalid => Ok(Some(error)),
-            // The same holds for a file that changes, or cannot be read.
-            Err(error) if stays && error.kind() != ErrorKind::Denied => Ok(Some(error)),
-            outcome => outcome.map(|()| None),
+        match field.name {
+            Name::Grib { key, apart, offset } => {
+                let key = merge(&self.store.schema(), key, &self.options.key);
+                let arrival =
+                    key.and_then(|key| self.messages.place(key, payload, None, &mut |_| Ok(apart.clone())));
+                match arrival {
+                    Ok(Arrival::Unchanged(key)) => harvest.note(key, true),
+                    Ok(Arrival::New(key)) => {
+                        self.archive(&key, &field.content, payload, harvest)?;
+                        harvest.note(key, false);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Invalid => {
+                        harvest.skips.add(format!("message at byte {offset}"), error.to_string());
+                    }
+                    Err(error) => return Err(error),
+                }
+                Ok(None)
+            }
+            Name::Key(mut key) => {
+                key.retain(|(keyword, _)| !harvest.base.iter().any(|(known, _)| known == keyword));
+                let key = merge(&self.store.schema(), key, &harvest.base);
+                if let (Ok(key), true) = (&key, harvest.exported.is_by_key())
+                    && exported::is_there(self.store, key, &field.content, payload)?
+                {
+                    harvest.note_there(key);
+                    return Ok(None);
+                }
+                let outcome = key.and_then(|key| self.archive(&key, &field.content, payload, harvest));
+                let stays = harvest.outside.is_some();
+                match outcome {
+                    // If a part of the file does not fit its place, the file could not be restored.
+                    Err(error) if error.kind() == ErrorKind::Invalid => Ok(Some(error)),
+                    // The same holds for a file that changes, or cannot be read.
+                    Err(error) if stays && error.kind() != ErrorKind::Denied => Ok(Some(error)),
+                    outcome => outcome.map(|()| None),
+                }
+            }
         }
     }
 

@@ -59,7 +59,7 @@ impl State<'_> {
                 let place = MessageOrigin { file, at: part.place };
                 let mut ask = |message: &[u8]| self.helper.apart(&Header::new(message));
                 let arrival = merge(&schema, field.key, &self.options.key)
-                    .and_then(|key| self.messages.place(key, &field.bytes, place, &mut ask));
+                    .and_then(|key| self.messages.place(key, &field.bytes, Some(place), &mut ask));
                 match arrival {
                     Ok(Arrival::Unchanged(key)) => harvest.note(key, true),
                     Ok(Arrival::New(key)) => {
@@ -133,8 +133,8 @@ pub type Ask<'a> = dyn FnMut(&[u8]) -> Result<Texts> + 'a;
 struct Holder {
     /// Digest of the message.
     message: u128,
-    /// Its origin.
-    place: MessageOrigin,
+    /// Its origin; `None` if its distinguishing facts are known from the beginning.
+    place: Option<MessageOrigin>,
     /// Digests of its distinguishing facts, keyword and value together, once they were asked for.
     apart: Option<Box<[u64]>>,
 }
@@ -157,12 +157,12 @@ impl<'a> Messages<'a> {
         &mut self,
         mut key: Texts,
         message: &[u8],
-        place: MessageOrigin,
+        place: Option<MessageOrigin>,
         ask: &mut Ask<'_>,
     ) -> Result<Arrival> {
         let digest = xxh3_128(message);
         // Ask for distinguishing facts only if another message has the key.
-        let mut apart: Option<Texts> = None;
+        let mut apart: Option<Texts> = if place.is_none() { Some(ask(message)?) } else { None };
         let mut tried = 0;
         let mut ordinal = 1u64;
         let schema = self.store.schema();
@@ -177,7 +177,7 @@ impl<'a> Messages<'a> {
             let theirs = match &mut holder.apart {
                 Some(known) => known,
                 unknown => {
-                    let again = reread(&self.files, holder.place, holder.message);
+                    let again = holder.place.and_then(|place| reread(&self.files, place, holder.message));
                     let facts = again.map_or(Ok(Texts::new()), |message| ask(&message))?;
                     unknown.insert(facts.iter().map(fact).collect())
                 }
