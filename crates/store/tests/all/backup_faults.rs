@@ -183,3 +183,25 @@ fn array_files_in_new_folders_are_durable_before_a_backup_shows_them() {
         assert!(kept.is_ok_and(|kept| kept == b"an array"), "image {image}");
     }
 }
+
+/// The source's board vouches for its last commit, and nothing in a backup does.
+#[test]
+fn a_damaged_last_commit_is_named_and_leaves_the_version_of_before() {
+    let world = SimWorld::new(57);
+    world.set_tracing(false);
+    let store = open(&world, "a");
+    flush_one(&store, T1, b"first");
+    backup(&world);
+    let before = content(&copy(&world));
+    flush_one(&store, T2, &[7; 3_000]);
+    close(&store);
+    let logs = || world.files().into_iter().filter(|path| path.starts_with(Path::new(ROOT).join("logs")));
+    let log = logs().find(|path| path.extension().is_some_and(|ext| ext == "log")).unwrap();
+    let bytes = world.read(&log).unwrap();
+    let at = bytes.windows(64).position(|window| window == [7; 64]).unwrap();
+    world.flip(&log, at as u64 + 100, 1).unwrap();
+    let error = try_backup(&world, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("last commit"), "{error}");
+    assert_eq!(content(&copy(&world)), before);
+}

@@ -18,6 +18,8 @@ mod copier;
 mod needed;
 mod target;
 
+use std::sync::Arc;
+
 use fieldstone_core::env::Env;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::copy_mark::{BesideFile, CopyMark, CopyState};
@@ -30,7 +32,9 @@ pub use self::target::{Target, promote};
 use self::copier::Copier;
 use super::FileMedium;
 use super::layout::Layout;
+use super::log_reader::LogReader;
 use crate::identity::StoreIdentity;
+use crate::medium::Tip;
 
 /// How long files stay in a backup that its version does not need any more, nanoseconds: a reader may have them open.
 pub const GRACE: i64 = 3_600_000_000_000;
@@ -106,6 +110,7 @@ pub fn round(
         copier.grow(path, *upto, vouched.bytes(path))?;
     }
     copy_names(&mut copier, &needed)?;
+    check_last_commits(source, &vouched)?;
     let mut report = copier.report;
     report.foreign = foreign(source.medium)?;
     report.before = target.shown_version();
@@ -118,6 +123,25 @@ pub fn round(
         report.removed += target.keep(&needed, &beside)?;
     }
     Ok(report)
+}
+
+/// Compares the last commit of each log that grew with its checksum. A backup has no board that vouches for a commit: a reader
+/// there would pass over a damaged one, and not find the version.
+fn check_last_commits(source: &BackupSource<'_>, vouched: &Needed) -> Result<()> {
+    let (disk, layout) = (&source.medium.env.disk, &source.medium.layout);
+    let is_new = |tip: &&Arc<Tip>| vouched.bytes(&log_path(tip.writer)) < tip.ends.end();
+    for tip in source.content.tips.iter().filter(is_new) {
+        let path = layout.log(tip.writer);
+        let file = disk.open_plain(&path, false).map_err(|e| Error::io("open", &path, e))?;
+        let reader = LogReader { file: &*file, path: &path, end: tip.ends.end() };
+        reader.check_body(&tip.ends).map_err(|e| {
+            e.context("the last commit of a log is damaged, and the backup shows its version of before")
+                .with_hint(
+                    "mend the store with `fieldstone repair`, or accept the loss and compact the store",
+                )
+        })?;
+    }
+    Ok(())
 }
 
 /// Copies claims, and the end files of living logs.
