@@ -117,7 +117,7 @@ pub enum Verb {
     Hide(hide::Arguments),
     /// Show again what is hidden
     #[command(after_help = hide::UNHIDE)]
-    Unhide(hide::Shown),
+    Unhide(crate::in_force::Target),
     /// Show fields under other values, too, until that is ended
     #[command(after_help = overlay::OVERLAY)]
     Overlay(overlay::Arguments),
