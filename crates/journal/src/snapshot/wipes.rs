@@ -380,6 +380,19 @@ impl Wipes {
         Ok(KeyWipes(found.into_iter().map(|index| self.all[index].clone()).collect()))
     }
 
+    /// Whether one of them may select a key in a dataset, by its encoded first level.
+    pub fn may_select_in(&self, dataset: &[u8]) -> Result<bool> {
+        if self.is_empty() {
+            return Ok(false);
+        }
+        let levels = level_values(dataset)?;
+        let may_select = |wipe: &Arc<Wipe>| {
+            let mut of_dataset = wipe.items.iter().filter(|(level, ..)| *level == 0);
+            of_dataset.all(|item| selects(std::slice::from_ref(item), &levels))
+        };
+        Ok(self.all.iter().any(may_select))
+    }
+
     /// Whether they hide all that a source holds: no reader needs to look into it.
     pub fn hide_source(&self, snapshot: &Snapshot, source: usize) -> bool {
         if self.is_empty() {
