@@ -313,7 +313,7 @@ pub fn place_of(snapshot: &Snapshot, part: &Part) -> Option<FieldLocation> {
         Location::Inline { data, .. } => Some(FieldLocation {
             file: match &snapshot.sources[part.source as usize] {
                 EntrySource::Segment(..) => PlaceFile::Own(part.holder, 0),
-                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.shown.as_str().into()),
+                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.place.clone()),
             },
             offset: 0,
             length: Some(data.len() as u64),

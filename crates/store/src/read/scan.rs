@@ -257,7 +257,8 @@ impl Scan {
             let Some(first) = self.heap.first() else { break };
             self.key.clear();
             self.key.extend_from_slice(first.key());
-            let mut parts: Vec<Part> = Vec::new();
+            // Most keys have one: room for four would be too large for the allocator's fast lists.
+            let mut parts: Vec<Part> = Vec::with_capacity(1);
             let dataset_end = match &self.snapshot.owners {
                 Owners::One(_) => 0,
                 Owners::Many(..) => level_ends(&self.key)?[0],
