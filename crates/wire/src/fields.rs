@@ -296,11 +296,11 @@ wire_struct! {
     TransactionState { id, user, kinds, aborted, ended, order, prepared }
     CheckpointOptions { incremental }
     CheckpointReport { version, bytes, files, nanoseconds }
-    Compaction { requests, max_bytes, grace, session }
+    Compaction { requests, max_bytes, rate, grace, session }
     CompactProgress { logs, entries }
     LeftLog { file, why, accepted }
     CompactReport { logs, segments, files, nbytes, waiting, left }
-    Purging { requests, all, doit, max_bytes, grace, session }
+    Purging { requests, all, doit, max_bytes, rate, grace, session }
     PurgeProgress { keys, nbytes }
     PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
     Erasing { requests, doit, engine, session }
@@ -320,7 +320,7 @@ wire_struct! {
     RetentionRule { request, query, to, older_than, versions, owner, since }
     Holding { name, lasts, why, session }
     HoldInfo { name, why, by, since, until, version }
-    Maintaining { grace, max_bytes, dry_run, session }
+    Maintaining { grace, max_bytes, rate, dry_run, session }
     MaintainProgress { step, action, request, done, nbytes }
     MaintainStep {
         action, request, done, fields, versions, nbytes, files, rewritten, nanoseconds, why, code,
