@@ -22,9 +22,7 @@ def take(reader: SimpleNamespace, c: object, one: SimpleNamespace) -> SimpleName
     return one
 
 
-def in_force(
-    made: list[SimpleNamespace], above: set[int], handed: HandOvers
-) -> list[SimpleNamespace]:
+def in_force(made: list[SimpleNamespace], above: set[int], handed: HandOvers) -> list[SimpleNamespace]:
     """Overlays that have not ended, newest first."""
     left: list[SimpleNamespace] = []
     for one in sorted(made, key=lambda one: one.order):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import overlays
-from handed import HAND_OVER, HandOvers, Owners  # noqa: F401 - the reader makes owners
+from handed import HAND_OVER, HandOvers, Owners
 from indexed import opened  # noqa: F401 - the reader calls it
 
 RANGE, WIPE, HIDE, END, ABSENT = 0x0303, 1, 2, 3, b"\1"
