@@ -20,6 +20,10 @@ pub fn hand_over(simulation: &mut Simulation) -> Checked {
     if is_busy || !simulation.model.is_certain() {
         return Ok(());
     }
+    // A run without fields is nobody's dataset yet: he may begin it.
+    if !simulation.model.state().fields.keys().any(|key| key.run == "b") {
+        return Ok(());
+    }
     simulation.settle();
     simulation.opened += 1;
     simulation.note(|| format!("the owner hands over what {BOB} has to {HEIR}, and back"));
