@@ -69,6 +69,25 @@ class HiddenFields(Record):
     since: datetime
 
 
+class HandOverReport(Record):
+    """Report of ``fieldstone.hand_over``: the user who owned the datasets and runs, the user who owns them
+    now, and the number of datasets with fields that changed hands."""
+
+    old: str
+    new: str
+    datasets: int
+
+
+class HandOverInfo(Record):
+    """A hand-over on record: the user who owned what was handed over, the user to whom it was; the user who
+    recorded it, and when."""
+
+    old: str
+    new: str
+    by: str
+    since: datetime
+
+
 class OverlaidFields(Record):
     """An overlay in force: the fields, as the request that selects them by their own keys; the values under
     which they appear, too; the user who made it, and when."""

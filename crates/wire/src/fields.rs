@@ -20,6 +20,7 @@ use fieldstone_store::api::{
     StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WipeReport, Wiping,
     WriterStatus,
 };
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{HoldInfo, Holding};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::{FieldPart, Outline};
@@ -312,6 +313,9 @@ wire_struct! {
     HiddenFields { request, by, since }
     Overlaying { values, shows, session }
     OverlaidFields { request, values, by, since }
+    HandingOver { from, to, session }
+    HandOverReport { from, to, datasets }
+    HandOverInfo { from, to, by, since }
     IndexedField { key, encoded, parts }
     Pointing { store, url, names, session }
     PointedFields { request, store, url, by, since }

@@ -29,6 +29,7 @@ use fieldstone_store::api::{
     RetentionRule, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
@@ -193,6 +194,14 @@ fn an_overlay_and_how_it_is_made() {
     crosses(&Overlaying { values, shows: true, session: Session::new(SessionId::of(7)) });
     let (request, values, by) = ("run=a".into(), "run=b".into(), "alice".into());
     crosses(&OverlaidFields { request, values, by, since: i64::MIN });
+}
+
+#[test]
+fn a_hand_over_and_what_it_says() {
+    let (from, to, by) = (String::from("alice"), String::from("502"), String::from("root"));
+    crosses(&HandingOver { from: from.clone(), to: to.clone(), session: Session::new(SessionId::of(7)) });
+    crosses(&HandOverReport { from: from.clone(), to: to.clone(), datasets: u64::MAX });
+    crosses(&HandOverInfo { from, to, by, since: i64::MIN });
 }
 
 #[test]

@@ -16,8 +16,8 @@ pub fn all_of_dataset(
     selection: &Selection,
     dataset: &[u8],
 ) -> Result<Option<(u64, u64)>> {
-    // What a log lost, and what was given up, may be of any dataset.
-    if !snapshot.losses.is_empty() || snapshot.accepted.has_entries() {
+    // What a log lost, and what was given up, may be of any dataset; what was handed over counts entry by entry.
+    if !snapshot.losses.is_empty() || snapshot.accepted.has_entries() || !snapshot.hand_overs.is_empty() {
         return Ok(None);
     }
     if !selection.demands_only(&decode_names(&mut &*dataset)?) || snapshot.wipes.may_select_in(dataset)? {
@@ -34,7 +34,7 @@ pub fn all_of_dataset(
             EntrySource::Segment(..) => continue,
         };
         let Some(row) = row else { continue };
-        let counts = row.single && snapshot.owners.counts(dataset, snapshot.user_of_source(index));
+        let counts = row.single && snapshot.owners.may_count(dataset, snapshot.user_of_source(index));
         if !counts || counted.is_some() {
             return Ok(None);
         }

@@ -30,6 +30,7 @@ mod formats;
 mod gone;
 mod group;
 mod half_mounted;
+mod hand_over;
 mod hide;
 mod holds;
 mod kept;
