@@ -36,7 +36,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools workspace demo test test-rust test-python test-loopback test-long simulate soak lint bench wheel try-sdist clean
+.PHONY: build test-tools workspace demo test test-rust test-python test-loopback test-long simulate soak maintenance-kills lint bench wheel try-sdist clean
 
 build:
 	+@$(IN_TURN) .venv/.built
@@ -100,6 +100,11 @@ simulate:
 MINUTES ?= 60
 soak: build
 	.venv/bin/python tests/soak.py --minutes $(MINUTES)
+
+# KILLS=N for another number.
+KILLS ?= 2000
+maintenance-kills: build
+	.venv/bin/python tests/maintenance_kills.py --kills $(KILLS)
 
 lint: test-tools
 	cargo fmt --all --check

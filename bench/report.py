@@ -117,12 +117,17 @@ def _beside_best(kept: dict[str, Any], target: Target, peers: tuple[str, ...]) -
     return ours / best, ours <= allowed
 
 
+def _name(peer: str) -> str:
+    """A peer as tables call it; shapes of our own stand for themselves."""
+    return NAMES.get(peer, peer)
+
+
 def _show(value: float, target: Target, figure: Figure) -> str:
     if isinstance(target.than, tuple):
-        return f"{value:.2f} times the best of {', '.join(NAMES[p] for p in target.than)}"
+        return f"{value:.2f} times the best of {', '.join(_name(p) for p in target.than)}"
     if target.than:
         return (
-            f"{value:.0%} of {NAMES[target.than]}" if value < 2 else f"{value:.1f} times {NAMES[target.than]}"
+            f"{value:.0%} of {_name(target.than)}" if value < 2 else f"{value:.1f} times {_name(target.than)}"
         )
     row = next((r for r in figure.rows if r.key == target.key), Row(target.key, "bytes"))
     unit = row.label.rsplit(", ", 1)[-1] if row.unit != 1 else ""
@@ -137,7 +142,7 @@ def _section(figure: Figure, kept: dict[str, Any]) -> list[str]:
     peers = [p for p in figure.peers if p in kept["runs"]]
     runs = max(len(r) for r in kept["runs"].values())
     lines = [f"### {figure.title}", "", figure.what, ""]
-    lines += ["| | " + " | ".join(NAMES[p] for p in peers) + " |", "| --- |" + " ---: |" * len(peers)]
+    lines += ["| | " + " | ".join(_name(p) for p in peers) + " |", "| --- |" + " ---: |" * len(peers)]
     for row in figure.rows:
         cells = [_cell(kept, p, row) for p in peers]
         if any(c != "-" for c in cells):

@@ -141,7 +141,7 @@ def _flushes(root: str, meanwhile: Callable[[], None]) -> list[float]:
 
 
 def _act(root: str, action: str, seconds: float) -> None:
-    """Runs an action in a process of its own at its budget: `BUDGET` bytes, then the rest of the second."""
+    """Runs an action in a process of its own at its budget, `BUDGET` bytes a second, again and again."""
     code = (
         "import sys, time, os, fieldstone as f\n"
         f"root, action, seconds, budget = {root!r}, {action!r}, {seconds}, {BUDGET}\n"
@@ -150,10 +150,10 @@ def _act(root: str, action: str, seconds: float) -> None:
         "while time.time() < end:\n"
         "    began = time.time()\n"
         "    with f.open(root, 'a') as s:\n"
-        "        if action == 'compact': s.compact(max_bytes=budget, grace=0)\n"
-        "        elif action == 'purge': s.purge(all=True, doit=True, max_bytes=budget, grace=0)\n"
+        "        if action == 'compact': s.compact(rate=budget, grace=0)\n"
+        "        elif action == 'purge': s.purge(all=True, doit=True, rate=budget, grace=0)\n"
         "        elif action == 'wipe': s.wipe({'run': 'old', 'variable': f'v{number}'}, doit=True)\n"
-        "        elif action == 'backup': f.backup(s, root + '-copy')\n"
+        "        elif action == 'backup': f.backup(s, root + '-copy', rate=budget)\n"
         "    number += 1\n"
         "    time.sleep(max(0.0, min(1.0, end - time.time(), began + 1 - time.time())))\n"
     )
@@ -228,7 +228,7 @@ def cache(root: str, mib: int) -> None:
 
 
 def copy(root: str, mib: int) -> None:
-    """A first backup beside `cp -a` of the same files, a second one after one more flush."""
+    """A first backup, not read back and read back, beside `cp -a`; a second one after one more flush."""
     import fieldstone
 
     with fieldstone.open(root, "a") as store:
@@ -250,13 +250,15 @@ def copy(root: str, mib: int) -> None:
     plain = timed(lambda: subprocess.run(["cp", "-a", root, target + "-cp"], check=True))
     shutil.rmtree(target + "-cp")
     with fieldstone.open(root, "a") as store:
-        first = timed(lambda: fieldstone.backup(store, target))
+        first = timed(lambda: fieldstone.backup(store, target, verify=False))
+        shutil.rmtree(target)
+        whole = timed(lambda: fieldstone.backup(store, target))
         for step in range(32):
             store.archive({"run": "b", "variable": "t", "step": step}, os.urandom(MIB))
         store.flush()
         report = fieldstone.backup(store, target)
     size = tree_size(Path(root))["length"]
-    result = {"first": first, "plain": plain, "share": plain / first, "rate": size / first}
+    result = {"first": first, "whole": whole, "plain": plain, "share": plain / first, "rate": size / first}
     result |= {"second": float(report.nbytes), "over": float(report.nbytes) - 32 * MIB}
     shutil.rmtree(target)
     print(json.dumps(result))

@@ -32,6 +32,7 @@ from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._execution import Execution, execution
 from ._fields import FieldWriter
 from ._graph import Edge, Graph, GraphCheck, GraphStats, Stamp, Vertex
+from ._hand_over import hand_over, hand_overs
 from ._hits import Hits
 from ._hold import Hold
 from ._ingest import ingest
@@ -97,6 +98,8 @@ from .reports import (
     DeleteReport,
     ErasureReport,
     ExportReport,
+    HandOverInfo,
+    HandOverReport,
     HiddenFields,
     HoldInfo,
     IngestReport,
@@ -159,6 +162,8 @@ __all__ = [
     "Graph",
     "GraphCheck",
     "GraphStats",
+    "HandOverInfo",
+    "HandOverReport",
     "HiddenFields",
     "History",
     "Hit",
@@ -253,6 +258,8 @@ __all__ = [
     "exists",
     "float_range",
     "glob",
+    "hand_over",
+    "hand_overs",
     "ingest",
     "int_range",
     "irregular",

@@ -35,7 +35,8 @@ class Action:
     """One action: its time, user and execution, its kind ("run", "exe", "read" or "write"), and its object.
     An action without an execution names its commit instead; its kind is "archive", "declare", "annotate",
     "delete", "wipe", "erase", "retain", "hide", "unhide", "lock", "unlock", "overlay", "end-overlay",
-    "accept", "repoint", "end", "commit", "abort" or "activate", or "unreadable" if damage hides it."""
+    "hand-over", "accept", "repoint", "end", "commit", "abort" or "activate", or "unreadable" if damage hides
+    it."""
 
     __slots__ = ("action", "execution", "object", "stamp", "time", "user")
 

@@ -19,6 +19,7 @@ def backup(
     follow: bool = False,
     purge: bool = False,
     verify: bool = True,
+    rate: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> BackupReport:
     """Copies what is visible in a store to its backup `to`, a folder that the first call makes: at first all,
@@ -31,17 +32,18 @@ def backup(
 
     With ``follow=True`` the call goes on until an exception (Ctrl-C) ends it; a flush is in the backup a few
     seconds later. `progress` is called with (files, bytes) copied. The call reads back all that it copied,
-    unless ``verify=False``; ``report.damaged`` and a warning name what does not match its checksum.
+    unless ``verify=False``; ``report.damaged`` and a warning name what does not match its checksum. `rate`
+    bounds the bytes that are copied in a second, so that others who write meanwhile wait less.
 
     Raises Conflict if `to` is anything else than a backup of this store, and leaves it alone; Corrupt if the
     store has lost commits; Denied if files of other users would lose their owners (call it as root); Invalid
     for a store in memory, and for a folder inside of the store.
     """
     if isinstance(store, Store):
-        report = _backup(store, to, (follow, purge, verify), progress)
+        report = _backup(store, to, (follow, purge, verify), rate, progress)
     else:
         with _source(store) as opened:
-            report = _backup(opened, to, (follow, purge, verify), progress)
+            report = _backup(opened, to, (follow, purge, verify), rate, progress)
     if report.damaged:
         count, first = len(report.damaged), report.damaged[0]
         warnings.warn(

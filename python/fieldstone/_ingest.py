@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from datetime import tzinfo
@@ -163,6 +162,7 @@ def _shown(progress: Any, out: TextIO) -> _Progress | None:
 
 def _bar(out: TextIO) -> _Progress:
     """A progress line that is overwritten, and removed at the end."""
+    import shutil  # with its compressors, which few calls need
 
     def show(path: Path, index: int, files: int, done: int, of: int) -> None:
         filled = _BAR * done // of if of else _BAR

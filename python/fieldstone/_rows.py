@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ._native import _Catalog, _level_of
+from ._record import Record
 
 if TYPE_CHECKING:  # imported where it is used
     import numpy as np
@@ -19,8 +20,7 @@ _Row = TypeVar("_Row")
 _SHOWN = 10
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record):
     """A step of a run: its number, and its time in the run's unit.
 
     A step that is not a whole number of hours is the text of its keys.
@@ -32,8 +32,7 @@ class Step:
     project: str | None = None
 
 
-@dataclass(frozen=True)
-class Tag:
+class Tag(Record):
     """A tag: a named kind of metadata. `version` is the version shown, `type` one of the value types."""
 
     name: str
@@ -46,8 +45,7 @@ class Tag:
         return self.name, self._asked, self.type, self.unit or ""
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(Record):
     """A variable of a run, as declared, or, if it was not declared, as its fields describe it."""
 
     run: str
@@ -70,8 +68,7 @@ class Variable:
         return None if found is None else found[0]
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(Record):
     """The box of at least one attribute: ``start`` and ``count`` for each dimension, half-open."""
 
     run: str
@@ -88,8 +85,7 @@ class Box:
         return tuple(slice(a, a + n) for a, n in zip(self.start, self.count, strict=True))
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Record):
     """A name in a query that nothing in the store has. ``str()`` explains why the query finds nothing."""
 
     what: str  # "run", "variable", "level", "tag" or "parameter"

@@ -264,6 +264,7 @@ class Store(Repairing):
         request: _Request = None,
         *,
         max_bytes: int | None = None,
+        rate: int | None = None,
         grace: float | timedelta = 3600,
         progress: Literal["auto"] | bool | Callable[[int, int], object] | None = None,
     ) -> CompactReport:
@@ -272,7 +273,8 @@ class Store(Repairing):
 
         No answer changes, also at older versions, and other processes may read and write meanwhile. With
         `request` it takes only logs that hold something that the request selects. `max_bytes` bounds the
-        bytes of logs that are read; the next call goes on. Replaced files stay for `grace`, in seconds or as
+        bytes of logs that are read; the next call goes on. `rate` bounds the bytes that are copied in a
+        second, so that others who write wait less. Replaced files stay for `grace`, in seconds or as
         a timedelta, for processes that still read them; a later call removes them. Use 0 only if no other
         process has the store open.
 
@@ -286,7 +288,7 @@ class Store(Repairing):
         """
         show = shown(progress, sys.stderr)
         try:
-            return _compact(self, request, max_bytes, seconds(grace), show)
+            return _compact(self, request, (max_bytes, rate), seconds(grace), show)
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")
@@ -299,6 +301,7 @@ class Store(Repairing):
         all: bool = False,
         grace: float | timedelta = 3600,
         max_bytes: int | None = None,
+        rate: int | None = None,
         progress: Literal["auto"] | bool | Callable[[int, int], object] | None = None,
     ) -> PurgeReport:
         """Drops versions of this user's fields that newer ones hide, removed and wiped fields, and what
@@ -311,7 +314,7 @@ class Store(Repairing):
         in seconds or as a timedelta, and its writer has closed; files go a grace after that, by a later
         call. Array files of ended jobs that nothing names go, too. Use 0 only if no other process has the
         store open. Open transactions, and logs that lost commits, keep what they may concern. `max_bytes`
-        bounds the bytes that are copied; the next call goes on.
+        bounds the bytes that are copied; the next call goes on. `rate` bounds those of a second.
 
         `progress`: "auto" shows a line on a terminal; a function is called with (fields looked at, bytes
         given back), and an exception from it ends the call. Versions dropped before are gone.
@@ -322,7 +325,7 @@ class Store(Repairing):
         """
         show = purging(progress, sys.stderr)
         try:
-            return _purge(self, request, (doit, all), max_bytes, seconds(grace), show)
+            return _purge(self, request, (doit, all), (max_bytes, rate), seconds(grace), show)
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")
@@ -439,6 +442,7 @@ class Store(Repairing):
         *,
         grace: float | timedelta = 3600,
         max_bytes: int | None = None,
+        rate: int | None = None,
         dry_run: bool = False,
         progress: Literal["auto"] | bool | Callable[[str, str, int, int], object] | None = None,
     ) -> MaintainReport:
@@ -452,7 +456,7 @@ class Store(Repairing):
         timedelta): call it daily. Under a rule with an age alone, older versions that newer ones hide stay;
         under one with `versions`, only these. Without rules nothing goes. Use ``grace=0`` only if no other
         process has the store open. `max_bytes` bounds the bytes that are written again; the next call goes
-        on.
+        on. `rate` bounds those of a second.
 
         `progress`: "auto" shows a line on a terminal; a function is called with (action, request of its rule,
         fields or entries done, bytes given back), and an exception from it ends the call.
@@ -462,7 +466,7 @@ class Store(Repairing):
         """
         show = maintaining(progress, sys.stderr)
         try:
-            return _maintain(self, max_bytes, seconds(grace), dry_run, show)
+            return _maintain(self, (max_bytes, rate), seconds(grace), dry_run, show)
         finally:
             if show is not None and show is not progress:
                 sys.stderr.write("\r\x1b[K")

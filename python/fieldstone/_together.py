@@ -6,7 +6,7 @@ has ``rank``, ``size``, ``allgather`` and ``bcast``, like those of mpi4py.
 
 from __future__ import annotations
 
-import secrets
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ def attempt_of(comm: Any, named: str | None) -> tuple[str, int]:
                 f"the ranks have different attempts: {names[0]!r} on rank 0, {name!r} on rank {rank}",
                 "give the same attempt= on all ranks, or none",
             )
-    made = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}" if comm.rank == 0 else None
+    made = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}" if comm.rank == 0 else None
     return (comm.bcast(made, root=0) if named is None else named), comm.rank
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
+
+from ._record import Record
 
 _SHOWN = 5
 
@@ -15,7 +17,7 @@ def _bounded(name: str, values: tuple[object, ...]) -> str:
     return f"{name}=({', '.join(map(repr, values[:_SHOWN]))}{more})"
 
 
-class _Report:
+class _Report(Record):
     """Base of all reports: a notebook shows them as tables."""
 
     def _repr_html_(self) -> str:
@@ -24,8 +26,7 @@ class _Report:
         return report(self)
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(Record):
     """Damage that ``verify`` found: the field's key if it belongs to one, the file, and the reason."""
 
     key: str | None
@@ -33,8 +34,7 @@ class Damage:
     why: str
 
 
-@dataclass(frozen=True)
-class AcceptanceReport:
+class AcceptanceReport(Record):
     """A loss that a user accepted: the file, the part of it that is given up, the number of fields affected
     and the keys of some (as far as they are known), and who accepted it, when and why ("" if no reason was
     given).
@@ -49,8 +49,7 @@ class AcceptanceReport:
     why: str
 
 
-@dataclass(frozen=True)
-class DatasetLock:
+class DatasetLock(Record):
     """A lock in force: the dataset, as the request that selects it; the calls that it forbids ("archive",
     "list", "retrieve" or "wipe"); the user who set it, and when.
     """
@@ -61,8 +60,7 @@ class DatasetLock:
     since: datetime
 
 
-@dataclass(frozen=True)
-class HiddenFields:
+class HiddenFields(Record):
     """A hide in force: the datasets or indexes, as the request that selects them; the user who hid them, and
     when."""
 
@@ -71,8 +69,26 @@ class HiddenFields:
     since: datetime
 
 
-@dataclass(frozen=True)
-class OverlaidFields:
+class HandOverReport(Record):
+    """Report of ``fieldstone.hand_over``: the user who owned the datasets and runs, the user who owns them
+    now, and the number of datasets with fields that changed hands."""
+
+    old: str
+    new: str
+    datasets: int
+
+
+class HandOverInfo(Record):
+    """A hand-over on record: the user who owned what was handed over, the user to whom it was; the user who
+    recorded it, and when."""
+
+    old: str
+    new: str
+    by: str
+    since: datetime
+
+
+class OverlaidFields(Record):
     """An overlay in force: the fields, as the request that selects them by their own keys; the values under
     which they appear, too; the user who made it, and when."""
 
@@ -82,8 +98,7 @@ class OverlaidFields:
     since: datetime
 
 
-@dataclass(frozen=True)
-class ReindexReport:
+class ReindexReport(Record):
     """Report of ``store.reindex``: fields that the other store names now; whether purges leave all of them;
     and those that the other store cannot name, each with its key and the reason."""
 
@@ -92,8 +107,7 @@ class ReindexReport:
     left: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class PointedFields:
+class PointedFields(Record):
     """Fields that another store names: the request that selects them, the id and the place of the other
     store, the user who recorded it, and when."""
 
@@ -104,7 +118,6 @@ class PointedFields:
     since: datetime
 
 
-@dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
     """Report of ``store.verify``: fields, bytes and files read, damage, notes, and accepted losses, which do
     not count as damage."""
@@ -129,7 +142,6 @@ class VerifyReport(_Report):
         )
 
 
-@dataclass(frozen=True)
 class Stats(_Report):
     """Counts of the fields that a request selects, with bytes before compression and stored bytes after, and
     counts of the store."""
@@ -146,7 +158,6 @@ class Stats(_Report):
     files: int
 
 
-@dataclass(frozen=True)
 class CheckpointReport(_Report):
     """Report of ``store.checkpoint``: the version that the folder now holds, the new bytes and files, and the
     seconds it took."""
@@ -157,8 +168,7 @@ class CheckpointReport(_Report):
     seconds: float
 
 
-@dataclass(frozen=True)
-class LeftLog:
+class LeftLog(Record):
     """A log that has ended and that ``compact`` left as it is: its file, the reason, and whether a user
     accepted its loss; then it stays, and nobody has to act."""
 
@@ -170,7 +180,6 @@ class LeftLog:
         return f"{self.file}: {self.why}"
 
 
-@dataclass(frozen=True, repr=False)
 class CompactReport(_Report):
     """Report of ``store.compact``: pairs (before, after) of the logs that a look at the store goes through,
     of the segments and takeovers that a lookup may search, and of the store's files; the bytes that were
@@ -197,7 +206,6 @@ class CompactReport(_Report):
         )
 
 
-@dataclass(frozen=True, repr=False)
 class PurgeReport(_Report):
     """Report of ``store.purge``: fields of which hidden versions go, and the number of these versions
     (``versions``; pieces and removals count as well); the bytes that are given back; the number of files that
@@ -221,7 +229,6 @@ class PurgeReport(_Report):
         return f"PurgeReport({shown}, {_bounded('left', self.left)}, more={self.more})"
 
 
-@dataclass(frozen=True, repr=False)
 class ErasureReport(_Report):
     """Report of ``store.erase``: fields of which hidden versions go, and the number of these versions
     (``versions``; pieces and removals count as well); the number of attributes that go; the selected fields
@@ -244,7 +251,6 @@ class ErasureReport(_Report):
         return f"ErasureReport({shown}, {_bounded('left', self.left)}, done={self.done})"
 
 
-@dataclass(frozen=True, repr=False)
 class WipeReport(_Report):
     """Report of ``store.wipe``: the fields that it hides and their bytes before compression; files in the
     store's folder that are not the store's (``foreign``), which stay; and whether it was done."""
@@ -261,7 +267,6 @@ class WipeReport(_Report):
         )
 
 
-@dataclass(frozen=True, repr=False)
 class BackupReport(_Report):
     """Report of ``fieldstone.backup``: the versions that the backup shows now and showed before (None if it
     is new), files and bytes that were copied, files that were removed because nothing in the backup needs
@@ -286,7 +291,6 @@ class BackupReport(_Report):
         )
 
 
-@dataclass(frozen=True)
 class MendedPart(_Report):
     """A part of a store's files that was mended, or would be: the field (None if the part belongs to none),
     the file, relative to the store's folder, and what is mended, from what."""
@@ -296,7 +300,6 @@ class MendedPart(_Report):
     how: str
 
 
-@dataclass(frozen=True, repr=False)
 class RepairReport(_Report):
     """Report of ``store.repair``: the mended parts; the damage that is left, as ``store.verify`` names it,
     and the reasons why parts of the backup were not taken; the bytes that were written; and whether it was
@@ -312,7 +315,6 @@ class RepairReport(_Report):
         return f"RepairReport({', '.join(parts)}, nbytes={self.nbytes}, done={self.done})"
 
 
-@dataclass(frozen=True)
 class HoldInfo(_Report):
     """A hold in force: its name, the reason, the user who set it, when, until when it stands, and the version
     of the store for which it was set."""
@@ -325,7 +327,6 @@ class HoldInfo(_Report):
     version: str
 
 
-@dataclass(frozen=True)
 class RetentionRule(_Report):
     """A rule of retention: the request whose fields it is about ("" means everything), or the query under
     whose hits they are; the store to which they move (None: they are wiped), from which age on, the number of
@@ -340,7 +341,6 @@ class RetentionRule(_Report):
     to: str | None = None
 
 
-@dataclass(frozen=True)
 class MaintainStep(_Report):
     """A step of ``store.maintain``: ``action`` is "move" or "wipe" (by the rule with this ``request``, or
     query), "sweep" (removes files that nothing names), "purge" or "compact". If it was left, ``done`` is
@@ -364,7 +364,6 @@ class MaintainStep(_Report):
     code: str | None = None
 
 
-@dataclass(frozen=True, repr=False)
 class MaintainReport(_Report):
     """Report of ``store.maintain``: its steps, the number of files that stay until the grace is over
     (``waiting``), and whether another call could do more (``more``)."""
@@ -383,8 +382,7 @@ class MaintainReport(_Report):
         return f"MaintainReport(ok={self.ok}, {shown}, waiting={self.waiting}, more={self.more})"
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(Record):
     """A command worth running, and what it would gain. ``estimate``: whether the numbers are estimates."""
 
     command: str
@@ -395,8 +393,7 @@ class Advice:
         return f"{self.command}: {self.gain}"
 
 
-@dataclass(frozen=True)
-class WriterStatus:
+class WriterStatus(Record):
     """One writer: its id, host, process and user. Its state is "open", "closed", "ended" (somebody else ended
     its log), "gone" (a process of this host ended without closing) or "silent" (one on another host has not
     written for an hour).
@@ -421,8 +418,7 @@ class WriterStatus:
     rank: int | None = None
 
 
-@dataclass(frozen=True)
-class TransactionStatus:
+class TransactionStatus(Record):
     """An undecided transaction: who flushed into it, how many fields, and since when."""
 
     id: str
@@ -448,7 +444,6 @@ class Problem(str):
         return str(self), self.code, self.file, self.why
 
 
-@dataclass(frozen=True, repr=False)
 class Status(_Report):
     """Report of ``store.status``. ``id`` is None before the first flush.
 
@@ -485,8 +480,7 @@ class Status(_Report):
         )
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(Record):
     """A file that ``ingest`` took: the number of fields that the store did not have before, their bytes, the
     number of fields and meshes that it already had with equal bytes, and the number of new meshes and of new
     vertices and relations of the graph. `key`: the part that the keys of its fields have in common: the run
@@ -502,7 +496,6 @@ class Taken:
     key: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
 class XdmfReport(_Report):
     """Report of ``run.to_xdmf``: its files (the text first), variables and steps; and variables at steps that
     it does not show, with the reason."""
@@ -513,8 +506,7 @@ class XdmfReport(_Report):
     omitted: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Skipped:
+class Skipped(Record):
     """An item that ``ingest`` skipped: a part of a file, or "the file", "the folder", "the pattern", and
     why."""
 
@@ -531,7 +523,6 @@ class Skipped:
         return f"{self.path}: {self.what}: {self.why}"
 
 
-@dataclass(frozen=True, repr=False)
 class IngestReport(_Report):
     """Report of ``ingest``, in the order of the files; ``print`` shows it grouped by reason, with totals.
 
@@ -585,8 +576,7 @@ class IngestReport(_Report):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class LeftBehind:
+class LeftBehind(Record):
     """Items of one kind that ``copy`` or ``move`` did not take along: ``kind`` is "run", "step", "variable",
     "tag", "attribute", "group", "import" or "mesh"; `names` are the first of their names (of steps their
     numbers, of attributes their tags)."""
@@ -597,15 +587,13 @@ class LeftBehind:
     why: str
 
 
-@dataclass(frozen=True)
-class Unreadable:
+class Unreadable(Record):
     """A field that cannot be read: its key, and the reason, which names the file at fault."""
 
     key: str
     why: str
 
 
-@dataclass(frozen=True, repr=False)
 class PrefetchReport(_Report):
     """Report of ``store.prefetch``: the fields that were read and their bytes, and those that cannot be read
     (``damaged``)."""
@@ -619,7 +607,6 @@ class PrefetchReport(_Report):
         return f"PrefetchReport(fields={self.fields}, nbytes={self.nbytes}{damaged})"
 
 
-@dataclass(frozen=True, repr=False)
 class TransferReport(_Report):
     """Report of ``copy`` or ``move``: the number of fields that are new in the target, their bytes, and the
     number that it already had with equal elements; the number of their older values that went along, and of
@@ -647,7 +634,6 @@ class TransferReport(_Report):
         return f"TransferReport({counts}{versions}, {more}, {kept}, {left}{damaged})"
 
 
-@dataclass(frozen=True, repr=False)
 class ExportReport(_Report):
     """Report of ``store.export``: the files, their format, the fields they hold and the bytes of their
     values; and what a file lacks or changes, with the reasons. If several files are written, those that
@@ -666,7 +652,6 @@ class ExportReport(_Report):
         )
 
 
-@dataclass(frozen=True)
 class ArchiveReport(_Report):
     """Report of ``g.archive``: the versions of vertices and relations moved, or to be moved if not `done`,
     and the bytes of their properties. `others`: superseded versions of other users, which only they can move.
@@ -679,7 +664,6 @@ class ArchiveReport(_Report):
     done: bool
 
 
-@dataclass(frozen=True)
 class DeleteReport(_Report):
     """Report of ``store.delete``: what it deleted, or would delete if not ``done``.
 
@@ -696,7 +680,6 @@ class DeleteReport(_Report):
     others: int = 0
 
 
-@dataclass(frozen=True)
 class RebuildReport(_Report):
     """Report of ``store.rebuild``: what it read, and where the catalog's index is."""
 

@@ -20,6 +20,7 @@ pub fn backup<'py>(
     store: &Bound<'py, Store>,
     to: PathBuf,
     how: (bool, bool, bool),
+    rate: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let ((follow, purge, verify), handle) = (how, store.get().handle()?);
@@ -39,7 +40,7 @@ pub fn backup<'py>(
             })
         };
         let progress = Some(&report as &fieldstone::OnBackup<'_>);
-        let options = BackupOptions { follow, purge, verify, progress };
+        let options = BackupOptions { follow, purge, verify, rate, progress };
         fieldstone::backup(&handle, &to, &options).map_err(|error| (error, raised.take()))
     });
     match outcome {

@@ -12,18 +12,19 @@ use crate::reports;
 use crate::request::requests;
 use crate::store::Store;
 
-/// Compacts; calls `progress(logs, entries)` during the work. `grace` is in seconds.
+/// Compacts; calls `progress(logs, entries)` during the work. `most`: bytes in all, and in a second. `grace` is in seconds.
 #[pyfunction]
 #[pyo3(name = "_compact")]
 pub fn compact<'py>(
     py: Python<'py>,
     store: &Bound<'py, Store>,
     request: Option<&Bound<'py, PyAny>>,
-    max_bytes: Option<u64>,
+    most: (Option<u64>, Option<u64>),
     grace: f64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let handle = store.get().handle()?;
+    let (max_bytes, rate) = most;
     let requests = requests(request)?;
     let grace = Duration::try_from_secs_f64(grace)
         .map_err(|_| invalid(format!("grace={grace}"), "give seconds, 0 or more"))?;
@@ -42,7 +43,7 @@ pub fn compact<'py>(
                 Error::internal("interrupted")
             })
         };
-        let options = CompactOptions { requests: &requests, max_bytes, grace, progress: Some(&report) };
+        let options = CompactOptions { requests: &requests, max_bytes, rate, grace, progress: Some(&report) };
         handle.compact(&options).map_err(|error| (error, raised.take()))
     });
     match outcome {

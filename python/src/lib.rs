@@ -133,7 +133,9 @@ mod native {
     #[pymodule_export]
     use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
-    use super::locks::{hidden, locks, overlays, pointers, reindex, set_hidden, set_lock, set_overlay};
+    use super::locks::{
+        hand_over, hand_overs, hidden, locks, overlays, pointers, reindex, set_hidden, set_lock, set_overlay,
+    };
     #[pymodule_export]
     use super::maintain::maintain;
     #[pymodule_export]

@@ -1,4 +1,5 @@
-//! `Store.lock`, `unlock` and `locks`; `hide`, `unhide` and `hidden`; `overlay` and `overlays`; `reindex` and `pointers`.
+//! `Store.lock`, `unlock` and `locks`; `hide`, `unhide` and `hidden`; `overlay` and `overlays`; `hand_over` and
+//! `hand_overs`; `reindex` and `pointers`.
 
 use fieldstone::{DatasetAccess as _, LockKind};
 use pyo3::prelude::*;
@@ -84,6 +85,29 @@ pub fn overlays<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bou
     let handle = store.get().handle()?;
     let overlays = py.waiting(|| handle.overlays()).or_raise()?;
     PyList::new(py, overlays.into_iter().map(|one| reports::overlaid(py, one)).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Makes what belongs to a user another's.
+#[pyfunction]
+#[pyo3(name = "_hand_over")]
+pub fn hand_over<'py>(
+    py: Python<'py>,
+    store: &Bound<'py, Store>,
+    from: &str,
+    to: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let handle = store.get().handle()?;
+    let report = py.waiting(|| handle.hand_over(from, to)).or_raise()?;
+    reports::handed_over(py, report)
+}
+
+/// All hand-overs.
+#[pyfunction]
+#[pyo3(name = "_hand_overs")]
+pub fn hand_overs<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyList>> {
+    let handle = store.get().handle()?;
+    let all = py.waiting(|| handle.hand_overs()).or_raise()?;
+    PyList::new(py, all.into_iter().map(|one| reports::hand_over(py, one)).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Lets another store name fields, or ends that.

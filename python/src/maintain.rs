@@ -11,18 +11,19 @@ use crate::log::Waiting as _;
 use crate::reports;
 use crate::store::Store;
 
-/// Maintains; calls `progress(action, request, done, nbytes)` during the work. `grace` is in seconds.
+/// Maintains; calls `progress(action, request, done, nbytes)` during the work. `most`: bytes in all, and in a second. `grace` is in seconds.
 #[pyfunction]
 #[pyo3(name = "_maintain")]
 pub fn maintain<'py>(
     py: Python<'py>,
     store: &Bound<'py, Store>,
-    max_bytes: Option<u64>,
+    most: (Option<u64>, Option<u64>),
     grace: f64,
     dry_run: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let handle = store.get().handle()?;
+    let (max_bytes, rate) = most;
     let grace = Duration::try_from_secs_f64(grace)
         .map_err(|_| invalid(format!("grace={grace}"), "give seconds, 0 or more"))?;
     let outcome = py.waiting(|| {
@@ -44,7 +45,7 @@ pub fn maintain<'py>(
             })
         };
         let progress = Some(&report as &fieldstone::OnMaintain<'_>);
-        let options = MaintainOptions { grace, max_bytes, dry_run, progress };
+        let options = MaintainOptions { grace, max_bytes, rate, dry_run, progress };
         handle.maintain(&options).map_err(|error| (error, raised.take()))
     });
     match outcome {

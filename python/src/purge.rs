@@ -13,7 +13,7 @@ use crate::request::requests;
 use crate::store::Store;
 
 /// Purges; calls `progress(fields, nbytes)` during the work. `how`: whether it drops anything, and whether it may from all
-/// fields. `grace` is in seconds.
+/// fields. `most`: bytes in all, and in a second. `grace` is in seconds.
 #[pyfunction]
 #[pyo3(name = "_purge")]
 pub fn purge<'py>(
@@ -21,11 +21,12 @@ pub fn purge<'py>(
     store: &Bound<'py, Store>,
     request: Option<&Bound<'py, PyAny>>,
     how: (bool, bool),
-    max_bytes: Option<u64>,
+    most: (Option<u64>, Option<u64>),
     grace: f64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let ((doit, all), handle) = (how, store.get().handle()?);
+    let (max_bytes, rate) = most;
     let requests = requests(request)?;
     let grace = Duration::try_from_secs_f64(grace)
         .map_err(|_| invalid(format!("grace={grace}"), "give seconds, 0 or more"))?;
@@ -45,7 +46,7 @@ pub fn purge<'py>(
             })
         };
         let progress = Some(&report as &fieldstone::OnPurge<'_>);
-        let options = PurgeOptions { requests: &requests, all, doit, max_bytes, grace, progress };
+        let options = PurgeOptions { requests: &requests, all, doit, max_bytes, rate, grace, progress };
         handle.purge(&options).map_err(|error| (error, raised.take()))
     });
     match outcome {

@@ -9,6 +9,7 @@ use fieldstone::{
     Status, VerifyReport, WipeReport,
 };
 use fieldstone::{BackupReport, HoldInfo, OverlaidFields, PointedFields, ReindexReport, RepairReport};
+use fieldstone::{HandOverInfo, HandOverReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -140,6 +141,19 @@ pub fn pointed(py: Python<'_>, pointed: PointedFields) -> PyResult<Bound<'_, PyA
     let (since, store) = (time_object(py, pointed.since)?, pointed.store.to_string());
     let (request, url, by) = (pointed.request, pointed.url, pointed.by);
     report!(py, "PointedFields", { request: request, store: store, url: url, by: by, since: since })
+}
+
+/// The result of a hand-over.
+pub fn handed_over(py: Python<'_>, report: HandOverReport) -> PyResult<Bound<'_, PyAny>> {
+    let (old, new) = (report.from, report.to);
+    report!(py, "HandOverReport", { old: old, new: new, datasets: report.datasets })
+}
+
+/// A hand-over on record.
+pub fn hand_over(py: Python<'_>, made: HandOverInfo) -> PyResult<Bound<'_, PyAny>> {
+    let since = time_object(py, made.since)?;
+    let (old, new) = (made.from, made.to);
+    report!(py, "HandOverInfo", { old: old, new: new, by: made.by, since: since })
 }
 
 /// An overlay that is in force.

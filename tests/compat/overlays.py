@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
+from handed import HandOvers, Owners
+
 OVERLAY, ABSENT = 5, b"\1"
 
 
@@ -20,7 +22,7 @@ def take(reader: SimpleNamespace, c: object, one: SimpleNamespace) -> SimpleName
     return one
 
 
-def in_force(made: list[SimpleNamespace], above: set[int]) -> list[SimpleNamespace]:
+def in_force(made: list[SimpleNamespace], above: set[int], handed: HandOvers) -> list[SimpleNamespace]:
     """Overlays that have not ended, newest first."""
     left: list[SimpleNamespace] = []
     for one in sorted(made, key=lambda one: one.order):
@@ -29,7 +31,8 @@ def in_force(made: list[SimpleNamespace], above: set[int]) -> list[SimpleNamespa
             continue
         for known in reversed(left):
             same = (known.items, known.values) == (one.items, one.values)
-            if same and one.user in {known.user, *above}:
+            own = handed.owner(known.user, known.order[0], one.order[0])
+            if same and one.user in {own, *above}:
                 left.remove(known)
                 break
     return [one for one in reversed(left) if one.counts]
@@ -60,17 +63,17 @@ def selects(reader: SimpleNamespace, one: SimpleNamespace, key: bytes) -> bool:
 
 
 def shown(
-    reader: SimpleNamespace, made: list[SimpleNamespace], above: set[int], fields: dict, owners: dict
+    reader: SimpleNamespace, made: list[SimpleNamespace], above: set[int], fields: dict, owners: Owners
 ) -> dict:
     """Fields by key, those that overlays show among them."""
     found = dict(fields)
-    for one in in_force(made, above):
+    for one in in_force(made, above, owners.handed):
         for key, field in fields.items():
             if not selects(reader, one, key):
                 continue
             values = one.values
             other = changed(reader, key, lambda level, name, own, of=values: of.get((level, name), own))
-            owner = owners.get(reader.parse_key(other)[1])
+            owner = owners.at(reader.parse_key(other)[1], one.order[0])
             if one.user in above or owner in {None, one.user}:
                 found.setdefault(other, field)
     return found

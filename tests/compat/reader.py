@@ -513,11 +513,9 @@ class Store:
 
     def fields(self) -> dict[str, list[Entry]]:
         """The visible generation of each key (14, steps 5 to 7), newest entry first, by the key as JSON."""
-        owners, fields = {}, {}
         oldest = [(e.stamp, e.log.writer, parse_key(e.key)[1], e.log.owner) for e in self.entries]
-        for _stamp, _writer, dataset, owner in sorted(oldest + self.taken.oldest):
-            owners.setdefault(dataset, owner)
-        visible = [e for e in self.entries if self.order(e) and owners[parse_key(e.key)[1]] == e.log.owner]
+        owners, fields = wipes.Owners(self.wipes.handed, sorted(oldest + self.taken.oldest)), {}
+        visible = [e for e in self.entries if self.order(e) and owners.counts(e, parse_key(e.key)[1])]
         for e in sorted(visible, key=self.order, reverse=True):
             fields.setdefault(e.key, []).append(e)
         for key, newest_first in fields.items():

@@ -209,6 +209,7 @@ class Takeovers:
         for key, value in self.rows(one, DATASETS):
             with parts_of(value, f"{one.file.name}: dataset") as c:
                 stamp, writer, *_numbers = c.get("vivvv")
+                self.reader.check(c.get("B" * (c.at < len(value))) in ((), (1,)), "the end of its row")
             self.oldest.append((stamp, writer, key, one.owner))
         for key, value in self.rows(one, RECORDS):
             with parts_of(value, f"{one.file.name}: record of the store") as c:

@@ -7,6 +7,7 @@ A test of crates/store makes the store, and the program's side reads it:
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tarfile
 from importlib.util import module_from_spec, spec_from_file_location
@@ -110,3 +111,36 @@ def test_without_its_wipes_the_store_has_more_fields(tmp_path: Path) -> None:
     left = len(store.fields())
     store.wipes.all = []
     assert len(store.fields()) > left + 300
+
+
+def test_the_reader_knows_whose_a_dataset_is_after_hand_overs(tmp_path: Path) -> None:
+    me, other = os.getuid(), 4242
+
+    def found() -> dict[str, bytes]:
+        store = reader.open_store(tmp_path / "s")
+        assert store.verify() == []
+        return {json.loads(text)["run"]: store.read(text) for text in store.fields()}
+
+    def archive(**values: bytes) -> None:
+        with fst.open(tmp_path / "s") as store:
+            for run, value in values.items():
+                store.archive({"run": run, "variable": "t", "step": 0}, value)
+
+    archive(a=b"first", c=b"c")
+    with fst.open(tmp_path / "s") as store:
+        fst.hand_over(store, me, other)
+    for _ in range(2):
+        assert found() == {"a": b"first", "c": b"c"}
+        with fst.open(tmp_path / "s") as store:
+            store.compact(grace=0)
+    archive(d=b"of mine")
+    assert found() == {"a": b"first", "c": b"c", "d": b"of mine"}
+    own = reader.open_store(tmp_path / "s")
+    own.wipes.handed.made = own.wipes.handed.made * 2 + [((2**63, b"", 0), me, other, me)]
+    owners = reader.wipes.Owners(own.wipes.handed, [(1, b"", b"x", me), (2, b"", b"y", other)])
+    found_then = [owners.at(b"x"), owners.at(b"x", 2**62), owners.at(b"y"), owners.at(b"z")]
+    assert found_then == [me, other, me, None]
+    with fst.open(tmp_path / "s") as store:
+        fst.hand_over(store, other, me)
+    archive(a=b"again")
+    assert found() == {"a": b"again", "c": b"c", "d": b"of mine"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import overlays
+from handed import HAND_OVER, HandOvers, Owners
 from indexed import opened  # noqa: F401 - the reader calls it
 
 RANGE, WIPE, HIDE, END, ABSENT = 0x0303, 1, 2, 3, b"\1"
@@ -41,6 +42,7 @@ class Wipes:
 
     def __init__(self, reader: SimpleNamespace, store: object) -> None:
         self.reader, self.store, self.all, self.ends, self.overlays = reader, store, [], [], []
+        self.handed = HandOvers(store.path)
 
     def take_frame(self, log: SimpleNamespace, side: tuple, order: tuple) -> None:
         """The ranges among the side records of a frame."""
@@ -50,7 +52,8 @@ class Wipes:
         """The ranges among side records (store-format.md, 4.3)."""
         with self.reader.parts_of(data, "side records") as c:
             for low, high, record in (c.get("BBb") for _ in range(count)):
-                if low | high << 8 != RANGE:
+                kind = low | high << 8
+                if kind not in (RANGE, HAND_OVER):
                     continue
                 body = record[1:]
                 if record[0] == 1:
@@ -59,7 +62,10 @@ class Wipes:
                     head = self.reader.Cursor(body)
                     length = head.one("v")
                     body = zstandard.ZstdDecompressor().stream_reader(body[head.at :]).read(length + 1)
-                self.take(body, user, order)
+                if kind == HAND_OVER:
+                    self.handed.take(self.reader, body, user, order)
+                else:
+                    self.take(body, user, order)
 
     def take(self, body: bytes, user: int, order: tuple) -> None:
         """A range; only wipes, hides, ends of hides, and overlays decide on what is visible."""
@@ -90,16 +96,17 @@ class Wipes:
         for end in sorted(self.ends, key=lambda end: end.order):
             for hide in sorted(self.all, key=lambda one: one.order, reverse=True):
                 is_its = hide.action == HIDE and hide.order < end.order and hide.items == end.items
-                if not is_its or end.user in hide.ended_for:
+                if not is_its or end.user in {user for user, _stamp in hide.ended_for}:
                     continue
-                if end.user in {hide.user, *above}:
+                own = self.handed.owner(hide.user, hide.order[0], end.order[0])
+                if end.user in above or (hide.user not in above and end.user == own):
                     self.all.remove(hide)
                 else:
-                    hide.ended_for.add(end.user)
+                    hide.ended_for.add((end.user, end.order[0]))
                 break
         self.ends = []
 
-    def overlaid(self, fields: dict, owners: dict) -> dict:
+    def overlaid(self, fields: dict, owners: Owners) -> dict:
         """Fields by key, those that overlays show among them."""
         above = {0, (self.store.path / "logs").stat().st_uid}
         return overlays.shown(self.reader, self.overlays, above, fields, owners)
@@ -163,7 +170,9 @@ class Wipes:
         if self.ends:
             self.end_hides(above)
         for wipe in self.all:
-            if wipe.user not in {*above, e.log.owner} or e.log.owner in wipe.ended_for:
+            if wipe.user not in {*above, self.handed.owner(e.log.owner, e.stamp, wipe.order[0])}:
+                continue
+            if any(by == self.handed.owner(e.log.owner, e.stamp, at) for by, at in wipe.ended_for):
                 continue
             levels = levels or self.levels(e.key)
             selected = all(levels[level].get(name, ABSENT) in values for level, name, values in wipe.items)

@@ -29,6 +29,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "hide",
             "unhide",
             "overlay",
+            "hand-over",
             "reindex",
             "compact",
             "purge",

@@ -22,6 +22,7 @@ pub mod elements;
 pub mod explain;
 pub mod graph;
 pub mod help;
+pub mod in_force;
 pub mod ingested;
 pub mod interrupt;
 pub mod log;

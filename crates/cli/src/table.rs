@@ -13,6 +13,7 @@
 //! # let _ = columns;
 //! ```
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use fieldstone::Result;
@@ -112,8 +113,11 @@ impl Table {
     pub fn row(&mut self, cells: Vec<String>, out: &mut Out) -> Done {
         match (out.width(), &self.layout) {
             (None, _) => {
-                let cells: Vec<String> = cells.iter().map(|cell| printable(cell)).collect();
-                writeln!(out, "{}", cells.join("\t"))?;
+                for (i, cell) in cells.iter().enumerate() {
+                    out.text(if i > 0 { "\t" } else { "" })?;
+                    out.text(printable(cell))?;
+                }
+                out.text("\n")?;
                 out.line_done()
             }
             (Some(_), Some(layout)) => self.print(&cells, layout, out),
@@ -266,7 +270,11 @@ pub fn wide(text: &str) -> usize {
 }
 
 /// Without what would move the cursor or break the line.
-pub fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> Cow<'_, str> {
+    // The control characters beyond ASCII begin with this byte.
+    if text.bytes().all(|byte| !byte.is_ascii_control() && byte != 0xc2) {
+        return text.into();
+    }
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

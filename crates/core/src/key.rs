@@ -152,26 +152,48 @@ impl FieldKey {
     }
 }
 
-impl fmt::Display for FieldKey {
-    /// `{run=a}{variable=t}{step=6}`: the form of `fieldstone list`. Values that contain one of `,{}="'#\` or a
-    /// control character, or are empty, are quoted with JSON's escapes.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for level in &self.levels {
-            f.write_str("{")?;
+impl FieldKey {
+    /// Appends the text of its first levels, in the form of [`Display`](fmt::Display).
+    pub fn write(&self, levels: usize, text: &mut String) {
+        for level in self.levels.iter().take(levels) {
+            text.push('{');
             let mut first = true;
             for (name, value) in level.names.iter().zip(&level.values) {
                 if value.is_absent() {
                     continue;
                 }
-                if !first {
-                    f.write_str(",")?;
+                if !std::mem::take(&mut first) {
+                    text.push(',');
                 }
-                first = false;
-                write!(f, "{name}={}", Quoted(&value.text()))?;
+                text.push_str(name);
+                text.push('=');
+                let value = value.text();
+                match is_plain(&value) {
+                    true => text.push_str(&value),
+                    false => text.push_str(&Quoted(&value).to_string()),
+                }
             }
-            f.write_str("}")?;
+            text.push('}');
         }
-        Ok(())
+    }
+}
+
+/// Whether a value needs no quotes.
+fn is_plain(value: &str) -> bool {
+    let plain_ascii = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._+:@%".contains(byte);
+    if value.as_bytes().iter().all(plain_ascii) {
+        return !value.is_empty();
+    }
+    !value.chars().any(|c| c.is_control() || c.is_whitespace() || ",{}=\"\\/*'#".contains(c))
+}
+
+impl fmt::Display for FieldKey {
+    /// `{run=a}{variable=t}{step=6}`: the form of `fieldstone list`. Values that contain one of `,{}="'#\` or a
+    /// control character, or are empty, are quoted with JSON's escapes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(64);
+        self.write(LEVELS, &mut text);
+        f.write_str(&text)
     }
 }
 
@@ -180,9 +202,7 @@ pub struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = !self.0.is_empty()
-            && !self.0.chars().any(|c| c.is_control() || c.is_whitespace() || ",{}=\"\\/*'#".contains(c));
-        if plain {
+        if is_plain(self.0) {
             return f.write_str(self.0);
         }
         f.write_str("\"")?;

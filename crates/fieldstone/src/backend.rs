@@ -42,6 +42,7 @@ use fieldstone_store::api::{
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 
@@ -60,7 +61,9 @@ pub struct GraphPlace {
 }
 
 /// The calls that a store makes, besides those of its fields.
-pub trait Backend: FieldStore + BackendAdmin + BackendSharing + BackendLane + Send + Sync + Debug {
+pub trait Backend:
+    FieldStore + BackendAdmin + BackendOwners + BackendSharing + BackendLane + Send + Sync + Debug
+{
     /// The world of the calls: clock, identity, and the disk of [`folder`](Self::folder).
     fn env(&self) -> &Env;
 
@@ -183,6 +186,15 @@ pub trait BackendAdmin {
 
     /// Pins the version of the format, durably.
     fn pin_format(&self, version: u32, session: &Session) -> Result<()>;
+}
+
+/// Calls about the users who own datasets and runs.
+pub trait BackendOwners {
+    /// Hands over all that a user owns. See [`DatasetAccess::hand_over`](crate::DatasetAccess::hand_over).
+    fn hand_over(&self, how: &HandingOver) -> Result<HandOverReport>;
+
+    /// All hand-overs, oldest first.
+    fn hand_overs(&self) -> Result<Vec<HandOverInfo>>;
 }
 
 /// Calls that say under which keys fields are found.

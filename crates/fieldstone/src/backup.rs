@@ -26,7 +26,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{Env, Pace};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_journal::Journal;
@@ -34,7 +34,7 @@ use fieldstone_journal::journal::JournalOptions;
 use fieldstone_store::api::Damage;
 
 use crate::open::{Mode, OpenOptions, open};
-use crate::store::{Hold, Store, hold};
+use crate::store::{Hold, Store, check_rate, hold};
 
 pub use fieldstone_journal::medium::posix::backup::BackupProgress;
 
@@ -57,13 +57,16 @@ pub struct BackupOptions<'a> {
     pub purge: bool,
     /// Reads back what was copied, and names what does not match its checksum.
     pub verify: bool,
+    /// The number of bytes to copy in a second at most, so that others who write meanwhile wait less; as fast as it goes
+    /// by default.
+    pub rate: Option<u64>,
     /// Receives progress reports.
     pub progress: Option<&'a OnBackup<'a>>,
 }
 
 impl Default for BackupOptions<'_> {
     fn default() -> Self {
-        BackupOptions { follow: false, purge: false, verify: true, progress: None }
+        BackupOptions { follow: false, purge: false, verify: true, rate: None, progress: None }
     }
 }
 
@@ -73,6 +76,7 @@ impl fmt::Debug for BackupOptions<'_> {
             .field("follow", &self.follow)
             .field("purge", &self.purge)
             .field("verify", &self.verify)
+            .field("rate", &self.rate)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -113,6 +117,7 @@ pub fn backup(store: &Store, to: &Path, options: &BackupOptions<'_>) -> Result<B
         Error::invalid(format!("the store at {} is not in a folder of this machine", store.backend().url()))
             .with_hint("take a checkpoint of a store in memory; make backups where the folder is")
     })?;
+    check_rate(options.rate)?;
     let env = Env::real();
     let url = folder.display().to_string();
     let at_source = JournalOptions { url, must_exist: true, native: true, ..JournalOptions::default() };
@@ -145,8 +150,11 @@ fn rounds(
     loop {
         let begun = env.clock.monotonic();
         let copied = (report.files, report.nbytes);
+        let (mut pace, mut paced) = (Pace::new(&env.clock, options.rate), 0);
         let mut each = |progress: BackupProgress| {
             holding.extend()?;
+            pace.spend(progress.nbytes.saturating_sub(paced));
+            paced = progress.nbytes;
             report_on(BackupProgress { files: copied.0 + progress.files, nbytes: copied.1 + progress.nbytes })
         };
         let round = source.back_up((&env, to), options.purge && is_first, &mut each)?;

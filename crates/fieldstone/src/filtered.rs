@@ -36,11 +36,12 @@ use fieldstone_store::api::{
     TransactionState, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::frontends::FilterStore;
 
-use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, BackendOwners, BackendSharing, GraphPlace};
 
 impl Backend for FilterStore<dyn Backend> {
     fn env(&self) -> &Env {
@@ -225,6 +226,17 @@ impl BackendAdmin for FilterStore<dyn Backend> {
 
     fn pin_format(&self, _version: u32, _session: &Session) -> Result<()> {
         Err(self.refused("the format"))
+    }
+}
+
+impl BackendOwners for FilterStore<dyn Backend> {
+    fn hand_over(&self, _how: &HandingOver) -> Result<HandOverReport> {
+        // It would hand over what lies outside, too.
+        Err(self.refused("a hand-over"))
+    }
+
+    fn hand_overs(&self) -> Result<Vec<HandOverInfo>> {
+        self.beneath().hand_overs()
     }
 }
 

@@ -65,7 +65,7 @@ pub use fieldstone_store::{
     Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock,
 };
 
-pub use backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
+pub use backend::{Backend, BackendAdmin, BackendLane, BackendOwners, BackendSharing, GraphPlace};
 pub use backup::{BackupOptions, BackupProgress, BackupReport, OnBackup, backup, promote};
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use interop::grib::{GribOptions, GribSource, archive_grib, grib_keys};

@@ -195,6 +195,16 @@ impl Entry {
         matches!(self.location, Location::AttemptTombstone(_))
     }
 
+    /// Whether it makes a field by itself: all bytes of it, in as many bytes as the field has.
+    pub fn is_whole_field(&self) -> bool {
+        let makes_none = matches!(
+            self.location,
+            Location::None | Location::Removed { .. } | Location::AttemptTombstone(_)
+        );
+        let is_piece = self.array.as_ref().is_some_and(|array| array.piece.is_some());
+        self.generation && !makes_none && !is_piece
+    }
+
     /// Whether the key has no field after this entry.
     pub fn is_removal(&self) -> bool {
         matches!(self.location, Location::Removed { .. })

@@ -41,7 +41,8 @@ pub const RULE: u16 = 0x0304;
 pub const HOLD: u16 = 0x0305;
 /// The kind of a pointer.
 pub const POINTER: u16 = 0x0306;
-const HAND_OVER: u16 = 0x0307;
+/// The kind of a hand-over.
+pub const HAND_OVER: u16 = 0x0307;
 const ERASURE: u16 = 0x0308;
 
 /// The first version of the format that has these records.

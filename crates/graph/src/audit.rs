@@ -53,7 +53,7 @@ pub struct AuditRow {
     /// The job or process; for an action of neither, the commit.
     pub execution: VertexName,
     /// `run`, `exe`, `read` or `write`; for commits without an execution `archive`, `declare`, `annotate`,
-    /// `delete`, `wipe`, `erase`, `retain`, `hide`, `unhide`, `lock`, `unlock`, `overlay`, `end-overlay`, `accept`, `repoint`, `end`,
+    /// `delete`, `wipe`, `erase`, `retain`, `hide`, `unhide`, `lock`, `unlock`, `overlay`, `end-overlay`, `hand-over`, `accept`, `repoint`, `end`,
     /// `commit`, `abort` or `activate`, and `unreadable` if damage hides the action of a commit.
     pub action: String,
     /// The object of the action: for `run` the execution itself.

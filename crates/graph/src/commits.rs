@@ -1,5 +1,5 @@
-//! Commits without an execution: plain archives, declarations, annotations, deletions, wipes, locks, rules, accepted
-//! losses and decisions on transactions, from the logs of a user.
+//! Commits without an execution: plain archives, declarations, annotations, deletions, wipes, locks, rules, hand-overs,
+//! accepted losses and decisions on transactions, from the logs of a user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,7 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::keys::{encode_level, level_text};
 use fieldstone_format::log::SideRecord;
+use fieldstone_format::owner::Owner;
 use fieldstone_format::store_record::{self, RangeAction, Selection, StoreRecord};
 use fieldstone_format::{Id, acceptance, schema_extension};
 use fieldstone_journal::feed::Feed;
@@ -169,6 +170,10 @@ fn add_decisions(feed: &Feed, user: u32, all: &mut ByCommit, limits: &mut Limits
         }
         for ((stamp, log), decided) in state.decisions() {
             limits.step()?;
+            // Somebody to whom it was handed over may have decided.
+            if feed.user_of(log).is_some_and(|by| by != user) {
+                continue;
+            }
             let action = match &decided.decision {
                 decision if !decision.committed => "abort",
                 decision if decision.kinds == ALL_KINDS => "commit",
@@ -207,9 +212,18 @@ fn store_act(side: &SideRecord, store: Id) -> Option<Act> {
             };
             Some((action, selected(&range.selection, store)))
         }
+        Ok(Some(StoreRecord::HandOver(made))) => Some(("hand-over", owner_vertex(&made.from))),
         Ok(Some(StoreRecord::Rule(rule))) => Some(("retain", VertexName::new("request", &rule.text))),
         Ok(Some(StoreRecord::Erasure(erasure))) => Some(("erase", VertexName::new("request", &erasure.what))),
         _ => None,
+    }
+}
+
+/// The user whose things were handed over.
+fn owner_vertex(owner: &Owner) -> VertexName {
+    match owner {
+        Owner::User(user) => VertexName::new("user", &user.to_string()),
+        Owner::Subject { subject, .. } => VertexName::new("user", subject),
     }
 }
 

@@ -658,7 +658,9 @@ impl Entries {
             return Ok(None);
         }
         if let Owners::Many(..) = snapshot.owners
-            && !snapshot.owners.counts(&cursor.key()[..cursor.dataset_end()?], commit.user)
+            && !snapshot
+                .owners
+                .counts(&cursor.key()[..cursor.dataset_end()?], commit.user, || Ok(commit.stamp))?
         {
             return Ok(None);
         }

@@ -32,6 +32,7 @@ impl LocalStore {
         let options = CompactOptions {
             only: self.meant(what)?,
             max_bytes: what.max_bytes,
+            rate: what.rate,
             grace: what.grace,
             ..CompactOptions::default()
         };

@@ -31,6 +31,7 @@ pub mod erase;
 mod existing;
 pub mod field;
 pub mod frontends;
+pub mod hand_over;
 pub mod hide;
 pub mod holds;
 mod levels;

@@ -174,6 +174,7 @@ impl Maintainer<'_> {
             let options = PurgeOptions {
                 doit,
                 max_bytes: work.most,
+                rate: work.what.rate,
                 grace: work.what.grace,
                 ..PurgeOptions::default()
             };
@@ -235,8 +236,12 @@ impl Maintainer<'_> {
         if step.why.is_some() {
             return Ok(());
         }
-        let options =
-            CompactOptions { max_bytes: self.most, grace: self.what.grace, ..CompactOptions::default() };
+        let options = CompactOptions {
+            max_bytes: self.most,
+            rate: self.what.rate,
+            grace: self.what.grace,
+            ..CompactOptions::default()
+        };
         let (session, mut last) = (self.what.session.clone(), 0);
         let made = maintenance.compact(&options, &session, &mut |progress| {
             let is_due = progress.entries >= last + OFTEN;

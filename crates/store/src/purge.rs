@@ -44,6 +44,7 @@ impl LocalStore {
         let options = PurgeOptions {
             doit: what.doit,
             max_bytes: what.max_bytes,
+            rate: what.rate,
             grace: what.grace,
             ..PurgeOptions::default()
         };

@@ -19,7 +19,7 @@ use fieldstone_journal::{Journal, Session};
 
 use crate::api::{WipeReport, Wiping};
 use crate::levels::keyword_below;
-use crate::read::{KeyVersions, Scan};
+use crate::read::{KeyVersions, Scan, all_of_dataset};
 use crate::snapshot::Snapshot;
 
 /// Levels of which a wipe may name keywords.
@@ -102,6 +102,9 @@ pub fn vanish(
             ranges.check_may(&dataset, &snapshot, what, session)?;
             if !is_hide {
                 journal.datasets().check_unlocked(LockKind::Wipe, &dataset, &snapshot)?;
+            }
+            if found.add_rest(scan.snapshot(), scan.selection(), &versions)? {
+                scan.skip_prefix(&dataset)?;
             }
         }
     }
@@ -188,6 +191,19 @@ impl WipedFields {
         }
         self.dataset = versions.key[..level_ends(&versions.key)?[0]].to_vec();
         Ok(Some(self.dataset.clone()))
+    }
+
+    /// Adds all other fields of the dataset of the field that was added, if that is possible without looking at them.
+    fn add_rest(&mut self, snapshot: &Snapshot, selection: &Selection, first: &KeyVersions) -> Result<bool> {
+        if self.age.is_some() {
+            return Ok(false);
+        }
+        let Some((fields, nbytes)) = all_of_dataset(snapshot, selection, &self.dataset)? else {
+            return Ok(false);
+        };
+        self.fields += fields.saturating_sub(1);
+        self.nbytes = self.nbytes.saturating_add(nbytes.saturating_sub(first.nbytes().unwrap_or(0)));
+        Ok(true)
     }
 
     /// Notes the values of a key's constrained keywords.

@@ -20,6 +20,7 @@ use fieldstone_store::api::{
     StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WipeReport, Wiping,
     WriterStatus,
 };
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{HoldInfo, Holding};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::{FieldPart, Outline};
@@ -296,11 +297,11 @@ wire_struct! {
     TransactionState { id, user, kinds, aborted, ended, order, prepared }
     CheckpointOptions { incremental }
     CheckpointReport { version, bytes, files, nanoseconds }
-    Compaction { requests, max_bytes, grace, session }
+    Compaction { requests, max_bytes, rate, grace, session }
     CompactProgress { logs, entries }
     LeftLog { file, why, accepted }
     CompactReport { logs, segments, files, nbytes, waiting, left }
-    Purging { requests, all, doit, max_bytes, grace, session }
+    Purging { requests, all, doit, max_bytes, rate, grace, session }
     PurgeProgress { keys, nbytes }
     PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
     Erasing { requests, doit, engine, session }
@@ -312,6 +313,9 @@ wire_struct! {
     HiddenFields { request, by, since }
     Overlaying { values, shows, session }
     OverlaidFields { request, values, by, since }
+    HandingOver { from, to, session }
+    HandOverReport { from, to, datasets }
+    HandOverInfo { from, to, by, since }
     IndexedField { key, encoded, parts }
     Pointing { store, url, names, session }
     PointedFields { request, store, url, by, since }
@@ -320,7 +324,7 @@ wire_struct! {
     RetentionRule { request, query, to, older_than, versions, owner, since }
     Holding { name, lasts, why, session }
     HoldInfo { name, why, by, since, until, version }
-    Maintaining { grace, max_bytes, dry_run, session }
+    Maintaining { grace, max_bytes, rate, dry_run, session }
     MaintainProgress { step, action, request, done, nbytes }
     MaintainStep {
         action, request, done, fields, versions, nbytes, files, rewritten, nanoseconds, why, code,

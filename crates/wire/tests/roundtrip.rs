@@ -29,6 +29,7 @@ use fieldstone_store::api::{
     RetentionRule, WipeReport, Wiping,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
@@ -106,7 +107,13 @@ fn sessions_and_parts() {
 fn a_compaction_and_its_report() {
     let requests = vec![Request::parse("run=a,step=0/6").unwrap(), Request::new()];
     let session = Session::new(SessionId::of(7)).of_user(1001);
-    crosses(&Compaction { requests, max_bytes: Some(1 << 40), grace: 3_600_000_000_000, session });
+    crosses(&Compaction {
+        requests,
+        max_bytes: Some(1 << 40),
+        rate: Some(1 << 25),
+        grace: 3_600_000_000_000,
+        session,
+    });
     crosses(&CompactProgress { logs: 3, entries: 70_000 });
     let left = |accepted| LeftLog { file: "logs/a.log".into(), why: "does not match".into(), accepted };
     crosses(&CompactReport {
@@ -131,7 +138,15 @@ fn a_hold() {
 fn a_purge_and_its_report() {
     let requests = vec![Request::parse("run=a").unwrap(), Request::new()];
     let session = Session::new(SessionId::of(7)).of_user(1001);
-    crosses(&Purging { requests, all: true, doit: true, max_bytes: Some(1 << 40), grace: 0, session });
+    crosses(&Purging {
+        requests,
+        all: true,
+        doit: true,
+        max_bytes: Some(1 << 40),
+        rate: Some(1 << 25),
+        grace: 0,
+        session,
+    });
     crosses(&PurgeProgress { keys: 70_000, nbytes: 1 << 50 });
     for kept in [None, Some("the hold \"tape\" keeps everything".to_owned())] {
         crosses(&PurgeReport {
@@ -196,6 +211,14 @@ fn an_overlay_and_how_it_is_made() {
 }
 
 #[test]
+fn a_hand_over_and_what_it_says() {
+    let (from, to, by) = (String::from("alice"), String::from("502"), String::from("root"));
+    crosses(&HandingOver { from: from.clone(), to: to.clone(), session: Session::new(SessionId::of(7)) });
+    crosses(&HandOverReport { from: from.clone(), to: to.clone(), datasets: u64::MAX });
+    crosses(&HandOverInfo { from, to, by, since: i64::MIN });
+}
+
+#[test]
 fn a_field_that_another_store_names() {
     let (key, store) = (vec![("run".to_owned(), "a".to_owned())], Id([7; 16]));
     crosses(&IndexedField { key, encoded: vec![2, 3], parts: vec![vec![1], Vec::new()] });
@@ -216,7 +239,7 @@ fn rules_of_retention_and_maintenance() {
         let (request, owner) = ("run=a".into(), "anna".into());
         crosses(&RetentionRule { request, query: of, to: at, older_than, versions, owner, since: i64::MIN });
     }
-    crosses(&Maintaining { grace: 0, max_bytes: Some(1 << 40), dry_run: true, session });
+    crosses(&Maintaining { grace: 0, max_bytes: Some(1 << 40), rate: None, dry_run: true, session });
     use MaintainAction::{Compact, Move, Purge, Sweep, Wipe};
     for action in [Sweep, Move, Wipe, Purge, Compact] {
         crosses(&MaintainProgress { step: 2, action, request: "run=a".into(), done: 3, nbytes: 1 << 50 });

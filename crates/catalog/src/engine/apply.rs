@@ -80,6 +80,21 @@ pub fn restore(
     index.work.ground.set_txn(transaction, txn)
 }
 
+/// Whether the tables are those of the hand-overs that are set; empty tables become theirs.
+pub fn heeds_hand_overs(index: &mut Index) -> Result<bool> {
+    let is_empty = index.watermarks()?.is_empty();
+    let Workspace { ground, owners, .. } = &mut index.work;
+    let (sql, print) = ("SELECT value FROM meta WHERE name = 'hand_overs'", owners.hand_overs.print());
+    let known = ground.db.first(sql, &[], |row| Ok(row[0].text()?.to_owned()))?.unwrap_or_default();
+    if known == print || !is_empty {
+        return Ok(known == print);
+    }
+    ground.db.execute("DELETE FROM meta WHERE name = 'hand_overs'", &[])?;
+    let cells = [Cell::Text("hand_overs"), Cell::Text(&print)];
+    ground.db.execute("INSERT INTO meta (name, value) VALUES ($1, $2)", &cells)?;
+    Ok(true)
+}
+
 impl Index {
     /// Applies a commit. Commits of one log must come in their order. A commit that is already applied is
     /// skipped, and so are records that cannot be read: see [`Index::take_problems`].

@@ -98,7 +98,7 @@ pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key:
                 let Some(mesh) = &mut mesh else { return Ok(false) };
                 let differs = mesh_difference(mesh, &decl).is_some();
                 // The owner lost the file and made it again.
-                if !differs && first.user == later.user && decl.sums.is_some() {
+                if !differs && owners.is_his(later.by(), first.by()) && decl.sums.is_some() {
                     mesh.sums = decl.sums;
                 }
                 Ok(differs)

@@ -13,7 +13,7 @@ use fieldstone_format::catalog::{AttributeBatch, Values};
 use super::doomed::{Doomed, delete_row, leave_tombstone};
 use super::ground::{Batch, Tombstone};
 use super::kinds::{RUN, STEP, TAG, VARIABLE};
-use super::order::{EntrySource, User};
+use super::order::{EntrySource, User, UserAt};
 use super::stored::{Stored, encode_cells, encode_keywords, encode_region};
 use super::summary::{Delta, Member};
 use super::workspace::Workspace;
@@ -71,7 +71,7 @@ pub(super) fn apply_attributes(
     let call = if batch.singles { source.record } else { source.call };
     let (place, user) = (source.place(call, 0), source.user);
     let info = Batch { place, singles: batch.singles, txn: source.txn, user };
-    if !work.owners.may_annotate(&mut work.ground, run, user)? {
+    if !work.owners.may_annotate(&mut work.ground, run, source.by())? {
         return Ok(());
     }
     let (mut lines, regions) = lines(work, batch)?;
@@ -164,21 +164,25 @@ fn keep_living(
     }
     let mut not_revertible = HashSet::new();
     // Which users other than the writer may delete these lines.
-    let mut takers: HashMap<User, bool> = HashMap::from([(info.user, true)]);
+    let mut takers: HashMap<(User, u64), bool> = HashMap::new();
     if work.owners.has_users() {
         let mut users = HashSet::new();
         for line in lines.iter() {
             let met = tombstones_over(run, tag, line)
                 .into_iter()
                 .filter_map(|key| work.ground.names.tombstones.get(&key));
-            users.extend(met.flatten().map(|tombstone| tombstone.user));
+            users.extend(met.flatten().map(|tombstone| (tombstone.user, work.owners.era(tombstone.by()))));
         }
-        for user in users {
-            takers.insert(user, work.owners.takes(&mut work.ground, run, user, info.user)?);
+        for (user, stamp) in users {
+            let takes = work.owners.takes(&mut work.ground, run, UserAt { user, stamp }, info.by())?;
+            takers.insert((user, stamp), takes);
         }
     }
-    let tombstones = &work.ground.names.tombstones;
-    let takes = |tombstone: &&Tombstone| takers.get(&tombstone.user) == Some(&true);
+    let (tombstones, owners) = (&work.ground.names.tombstones, &work.owners);
+    let takes = |tombstone: &&Tombstone| match takers.get(&(tombstone.user, owners.era(tombstone.by()))) {
+        Some(takes) => *takes,
+        None => tombstone.user == info.user,
+    };
     lines.retain(|line| {
         let place = info.place(line.row.into());
         let all =
@@ -199,8 +203,8 @@ fn keep_living(
 fn deleted_rows(work: &mut Workspace, source: EntrySource, run: RunId) -> Result<HashSet<i64>> {
     let found = work.ground.deleted_rows((source.log, source.sequence, source.record))?;
     let mut rows = HashSet::new();
-    for [row, user] in found {
-        if work.owners.takes(&mut work.ground, run, user, source.user)? {
+    for (row, by) in found {
+        if work.owners.takes(&mut work.ground, run, by, source.by())? {
             rows.insert(row);
         }
     }
@@ -233,7 +237,8 @@ fn correct(
         let (ours, its) = (info.place(line.row.into()), theirs.place(met.row));
         // A user replaces only rows of that user.
         // Equal places belong to one call, whose rows all stay.
-        if ours == its || theirs.user != info.user {
+        let (older, newer) = if ours > its { (theirs.by(), info.by()) } else { (info.by(), theirs.by()) };
+        if ours == its || !work.owners.is_his(newer, older) {
             continue;
         }
         work.ground.not_revertible(info.txn)?;
@@ -321,7 +326,9 @@ fn hidden_by_tombstones(
     for ((step, variable, region), batch, row) in found {
         let Some(&line) = cells.get(&(step, variable, region.as_slice())) else { continue };
         let theirs = work.ground.batch(batch)?;
-        if theirs.user == info.user && theirs.place(row) > info.place(lines[line].row.into()) {
+        if theirs.place(row) > info.place(lines[line].row.into())
+            && work.owners.is_his(theirs.by(), info.by())
+        {
             hidden[line] = true;
             work.ground.not_revertible(info.txn)?;
             work.ground.not_revertible(theirs.txn)?;

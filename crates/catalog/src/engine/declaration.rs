@@ -6,7 +6,7 @@ use fieldstone_format::catalog::{Record, RunDecl, RunName, VariableDecl};
 use fieldstone_format::log::SideRecord;
 
 use super::ground::Ground;
-use super::order::{OrderKey, User};
+use super::order::{OrderKey, User, UserAt};
 use super::rows::damaged;
 use super::{Cell, RunId};
 
@@ -56,6 +56,11 @@ pub(super) fn shape_text(shape: &[u64]) -> String {
 }
 
 impl StoredDeclaration {
+    /// The user who declared, and when.
+    pub fn by(&self) -> UserAt {
+        UserAt { user: self.user, stamp: self.place.own }
+    }
+
     pub fn again(&self) -> StoredDeclaration {
         StoredDeclaration { place: self.place, user: self.user, content: self.content.clone() }
     }

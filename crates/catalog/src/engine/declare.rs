@@ -10,7 +10,7 @@ use super::ground::Tombstone;
 use super::kinds::{
     GROUP, HISTORY, IMPORT, MESH, MOVED, RUN, STATE, STEP, TAG, VARIABLE, goes_alone, of_run,
 };
-use super::order::{EntrySource, User};
+use super::order::{EntrySource, UserAt};
 use super::workspace::Workspace;
 use super::{Cell, RunId};
 
@@ -94,7 +94,7 @@ pub(super) fn declare(
     let newer = relevant.iter().filter_map(|key| work.ground.names.tombstones.get(key)).flatten();
     let newer: Vec<Tombstone> = newer.filter(|tombstone| tombstone.place > place).copied().collect();
     for tombstone in newer {
-        if work.owners.takes(&mut work.ground, run, tombstone.user, source.user)? {
+        if work.owners.takes(&mut work.ground, run, tombstone.by(), source.by())? {
             work.ground.not_revertible(tombstone.txn)?;
             return work.ground.not_revertible(source.txn);
         }
@@ -130,9 +130,9 @@ fn is_deleted_alone(work: &mut Workspace, source: EntrySource, place: i64, run: 
         work.deleted_alone = Some((record, work.ground.deleted_rows(record)?));
     }
     let rows = work.deleted_alone.iter().flat_map(|(_, rows)| rows);
-    let users: Vec<User> = rows.filter(|[row, _]| *row == place).map(|[_, user]| *user).collect();
-    for user in users {
-        if work.owners.takes(&mut work.ground, run, user, source.user)? {
+    let users: Vec<UserAt> = rows.filter(|(row, _)| *row == place).map(|(_, by)| *by).collect();
+    for by in users {
+        if work.owners.takes(&mut work.ground, run, by, source.by())? {
             return Ok(true);
         }
     }

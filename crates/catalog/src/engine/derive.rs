@@ -17,7 +17,7 @@ use super::declaration::{StoredDeclaration, content, declared, record, run_decl,
 use super::ground::Ground;
 use super::kinds::{MOVED, RUN, STATE, STEP, TAG, VARIABLE};
 use super::order::{OrderKey, User};
-use super::owners::{Owners, put_first};
+use super::owners::Owners;
 use super::rows::ints;
 use super::{Cell, NO_VARIABLE, RunId, TagId, VariableId};
 
@@ -98,7 +98,7 @@ fn recompute_run(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result
     };
     note_conflicts(ground, (RUN, run, 0), &what, &kept, &others, |a, b| Ok(timeless(a)? != timeless(b)?))?;
     let all: Vec<(OrderKey, User)> = kept.iter().chain(&others).map(|kept| (kept.place, kept.user)).collect();
-    let first = owners.first_among(ground, run, &all)?.map(|first| put_first(&first));
+    let first = owners.first_among(ground, run, &all)?.map(|first| owners.put_first(&first));
     let first = first.as_deref().map_or(Cell::Null, Cell::Bytes);
     let (moved, state) = (moved_to(ground, owners, run)?, state_of(ground, owners, run)?);
     let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();

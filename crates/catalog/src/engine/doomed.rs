@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fieldstone_core::Result;
 
 use super::ground::Ground;
-use super::order::User;
+use super::order::UserAt;
 use super::summary::Sums;
 use super::{AttrRow, Cell, Flow, Probe, RunId, TagId, VariableId};
 
@@ -64,7 +64,7 @@ pub(super) fn rows_of_batches(
 }
 
 /// Batches that have rows of a tag in a run, with their users.
-pub(super) fn batches_of(ground: &mut Ground, run: RunId, tag: TagId) -> Result<Vec<(i64, User)>> {
+pub(super) fn batches_of(ground: &mut Ground, run: RunId, tag: TagId) -> Result<Vec<(i64, UserAt)>> {
     let mut batches = BTreeSet::new();
     let steps = i64::MIN..=i64::MAX;
     let probe = Probe::Key { run, tag, steps, variable: None, curve: None };
@@ -74,7 +74,7 @@ pub(super) fn batches_of(ground: &mut Ground, run: RunId, tag: TagId) -> Result<
     })?;
     let mut found = Vec::with_capacity(batches.len());
     for batch in batches {
-        found.push((batch, ground.batch(batch)?.user));
+        found.push((batch, ground.batch(batch)?.by()));
     }
     Ok(found)
 }

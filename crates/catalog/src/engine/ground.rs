@@ -10,7 +10,7 @@ use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
 use fieldstone_journal::feed::OWN_LOG;
 
 use super::dirty::Dirty;
-use super::order::{OrderKey, UNKNOWN, User};
+use super::order::{OrderKey, UNKNOWN, User, UserAt};
 use super::rows::{damaged, ints, no_name, run_name};
 use super::{Cell, Database, Flow, RunId, TagId, VariableId};
 
@@ -49,6 +49,11 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// The user who wrote it, and when.
+    pub fn by(&self) -> UserAt {
+        UserAt { user: self.user, stamp: self.place.own }
+    }
+
     /// The place of a row.
     pub fn place(&self, row: i64) -> OrderKey {
         OrderKey { row: if self.singles { row } else { 0 }, ..self.place }
@@ -73,6 +78,13 @@ pub(super) struct Tombstone {
     pub place: OrderKey,
     pub txn: i64,
     pub user: User,
+}
+
+impl Tombstone {
+    /// The user who deleted, and when.
+    pub fn by(&self) -> UserAt {
+        UserAt { user: self.user, stamp: self.place.own }
+    }
 }
 
 /// Numbers and names in memory.
@@ -479,11 +491,13 @@ impl Ground {
         Ok(found)
     }
 
-    /// Rows of a record (log, sequence, record) that were deleted individually, with the users who did so.
-    pub fn deleted_rows(&mut self, record: (i64, u64, i64)) -> Result<Vec<[i64; 2]>> {
+    /// Rows of a record (log, sequence, record) that were deleted individually, with the users who did so, and when.
+    pub fn deleted_rows(&mut self, record: (i64, u64, i64)) -> Result<Vec<(i64, UserAt)>> {
         let cells = [record.0, record.1 as i64, record.2].map(Cell::Int);
-        let sql = "SELECT row, uid FROM tombstone_row WHERE log = $1 AND sequence = $2 AND record = $3";
-        self.db.all(sql, &cells, ints)
+        let sql = "SELECT row, uid, own FROM tombstone_row WHERE log = $1 AND sequence = $2 AND record = $3";
+        let rows = self.db.all(sql, &cells, ints)?;
+        let by = |[row, user, own]: [i64; 3]| (row, UserAt { user, stamp: own as u64 });
+        Ok(rows.into_iter().map(by).collect())
     }
 
     /// Tags that have attributes in a run.

@@ -1,7 +1,7 @@
 //! The index: applies commits to the tables of a database, and reads them.
 //!
 //! ```text
-//! set_owners               if there are several users
+//! set_owners               if there are several users, and hand-overs
 //! begin_apply
 //!   apply_decisions        all that changed; first, so that decided content is applied once
 //!   per log: apply_commit … ascending, apply_entries …, set_watermark
@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
+use fieldstone_journal::snapshot::HandOvers;
 
 use super::decisions::Decisions;
 use super::derive::recompute_declared;
@@ -234,9 +235,10 @@ impl Index {
     }
 
     /// Sets the source of run owners, before [`Index::begin_apply`] and [`Index::overlay`]; `None` if all
-    /// commits are of one user. `folder`: the owner of the folder of logs.
-    pub fn set_owners(&mut self, of: Option<OwnerOf>, folder: Option<u32>) {
+    /// commits are, and were, of one user. `folder`: the owner of the folder of logs.
+    pub fn set_owners(&mut self, of: Option<OwnerOf>, folder: Option<u32>, hand_overs: &Arc<HandOvers>) {
         self.work.owners.set(of, folder);
+        self.work.owners.hand_overs = hand_overs.clone();
     }
 
     /// Forgets the source of run owners, which belongs to one state of the store.
@@ -266,6 +268,6 @@ impl Index {
         let ground = &mut self.work.ground;
         ground.refresh()?;
         let all = batches_of(ground, run, tag)?;
-        Ok(all.into_iter().filter_map(|(_, user)| u32::try_from(user).ok()).collect())
+        Ok(all.into_iter().filter_map(|(_, by)| u32::try_from(by.user).ok()).collect())
     }
 }

@@ -9,7 +9,7 @@ use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 use super::ground::{flushed, id};
 use super::kinds::{GROUP, IMPORT, MOVED, RUN, STATE, STEP, TAG, VARIABLE};
 use super::order::UNKNOWN;
-use super::owners::stored_first;
+use super::owners::first_by_now;
 use super::{Cell, Database, Flow, TagId};
 
 /// The object of a declaration: the run itself, a step, a variable, a group of arrays, or an import.
@@ -78,12 +78,12 @@ pub fn is_shared(db: &mut dyn Database) -> Result<bool> {
     Ok(db.int(sql, &[Cell::Int(UNKNOWN)])?.unwrap_or(0) > 1)
 }
 
-/// The user who declared a run first, even if that declaration was deleted. Needs a read in progress.
+/// The user who declared a run first, even if that declaration was deleted, or to whom that one's things were handed over.
+/// Needs a read in progress.
 pub fn first_user(db: &mut dyn Database, run: &RunName) -> Result<Option<u32>> {
     let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
     let sql = "SELECT first FROM run WHERE name = $1 AND project = $2";
-    let first = db.first(sql, &cells, |row| stored_first(&row[0]))?.flatten();
-    Ok(first.and_then(|(_, user)| u32::try_from(user).ok()))
+    Ok(db.first(sql, &cells, |row| first_by_now(&row[0]))?.flatten())
 }
 
 /// Users who declared a tag. Needs a read in progress.

@@ -69,7 +69,7 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 /// [patience](Database::set_patience). After that it fails with an error for which [`is_busy`] is true.
 pub use fieldstone_journal::follower::Wait;
 
-pub use apply::restore;
+pub use apply::{heeds_hand_overs, restore};
 pub use arrays::{array_groups, histories, imports, meshes};
 pub use compare::compare;
 pub use conflicts::conflicts;

@@ -9,6 +9,13 @@ pub(super) type User = i64;
 /// The user of a log of which no commit is known.
 pub(super) const UNKNOWN: User = -1;
 
+/// The user of a record, and the stamp of its own commit: hand-overs say from these whose it is at another stamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct UserAt {
+    pub user: User,
+    pub stamp: u64,
+}
+
 /// The place of a call, a declaration or a deletion in the order of all. Everything with an equal place
 /// belongs to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +62,11 @@ pub(super) struct EntrySource {
 }
 
 impl EntrySource {
+    /// The user who wrote the record, and when.
+    pub fn by(&self) -> UserAt {
+        UserAt { user: self.user, stamp: self.own }
+    }
+
     /// The place of item `row` of the record; all rows of a call have row 0.
     pub fn place(&self, call: i64, row: i64) -> OrderKey {
         OrderKey {

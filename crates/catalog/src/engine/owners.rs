@@ -7,6 +7,10 @@
 //! none, the user of the run's oldest declaration owns it. The rules are checked only if there are several
 //! users.
 //!
+//! Hand-overs make a run another's from a stamp on (takeovers.md, 6.6). The owner at the stamp of its commit decides about a
+//! record, so that a hand-over makes nothing count that did not count when it was written. The tables are built
+//! again for another list of hand-overs ([`heeds_hand_overs`](super::heeds_hand_overs)).
+//!
 //! Invariants:
 //! * the tables depend on commits, decisions and owners, in any order of arrival. If an owner turns out
 //!   to differ from the one for whom records were applied, the tables are *contested*: the applying process
@@ -20,18 +24,19 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
+use fieldstone_journal::snapshot::{HandOvers, StoreHandOver};
 
 use super::declaration::{StoredDeclaration, declared, run_decl};
 use super::doomed::{batches_of, delete_rows, rows_of_batches};
 use super::ground::Ground;
 use super::kinds::{RUN, of_run};
-use super::order::{OrderKey, User};
+use super::order::{OrderKey, User, UserAt};
 use super::rows::{no_name, run_name};
 use super::summary::Sums;
 use super::{Cell, Flow, RunId};
 
-/// The owner of a run according to the store's logs; `None` if they name none.
-pub type OwnerOf = Arc<dyn Fn(&RunName) -> Option<u32> + Send + Sync>;
+/// The first owner of a run according to the store's logs, and the stamp since when he is; `None` if they name none.
+pub type OwnerOf = Arc<dyn Fn(&RunName) -> Option<(u32, u64)> + Send + Sync>;
 
 /// A declaration of a run: the least one decides the owner if nothing else does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +47,12 @@ pub(super) struct First {
     pub user: User,
 }
 
+impl First {
+    fn by(&self) -> UserAt {
+        UserAt { user: self.user, stamp: self.place.own }
+    }
+}
+
 /// The users whose records of a run were applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Actors {
@@ -50,22 +61,13 @@ enum Actors {
     Many,
 }
 
-impl Actors {
-    fn only(self, user: Option<User>) -> bool {
-        match self {
-            Actors::Nobody => true,
-            Actors::One(one) => user == Some(one),
-            Actors::Many => false,
-        }
-    }
-}
-
 /// The known facts about a run's owner while records are applied.
 #[derive(Debug, Clone, Copy)]
 struct Owned {
+    /// The owner of now.
     owner: Option<User>,
-    /// The owner that the store names.
-    by_store: Option<User>,
+    /// The first owner that the store names.
+    by_store: Option<UserAt>,
     first: Option<First>,
     /// Whether only its owner may annotate it.
     closed: bool,
@@ -83,6 +85,8 @@ pub(super) struct Owners {
     of: Option<OwnerOf>,
     /// The owner of the folder of logs.
     folder: Option<User>,
+    /// By which things belong to others than before.
+    pub hand_overs: Arc<HandOvers>,
     runs: HashMap<RunId, Owned>,
     /// Oldest declarations of this transaction.
     firsts: HashMap<RunId, First>,
@@ -136,7 +140,48 @@ impl Owners {
     }
 
     fn first_of(&self, (place, user): (OrderKey, User)) -> First {
-        First { guest: self.folder != Some(user), place, user }
+        // A declaration after something was handed over to him may be in a run that was.
+        let is_own =
+            self.folder == Some(user) && self.hand_overs.iter().all(|one| !reaches(one, user, place.own));
+        First { guest: !is_own, place, user }
+    }
+
+    /// To whom belongs at a stamp what a user wrote before.
+    fn at(&self, of: UserAt, stamp: u64) -> User {
+        u32::try_from(of.user).map_or(of.user, |user| self.hand_overs.owner_at(user, of.stamp, stamp).into())
+    }
+
+    /// Whether what was written before belongs to the user of a record when he writes this.
+    pub fn is_his(&self, by: UserAt, of: UserAt) -> bool {
+        self.at(of, by.stamp) == by.user
+    }
+
+    /// The part of a stamp that matters for ownership: the last hand-over at or before it.
+    pub fn era(&self, by: UserAt) -> u64 {
+        let before = self.hand_overs.iter().map(|one| one.order.0).filter(|stamp| *stamp <= by.stamp);
+        before.max().unwrap_or(0)
+    }
+
+    /// Whether no rule could have given another result for these users' records, had it been known who is the owner.
+    fn are_only(&self, actors: Actors, owner: Option<User>) -> bool {
+        match actors {
+            Actors::Nobody => true,
+            // His records of the time while it was another's count otherwise.
+            Actors::One(one) => owner == Some(one) && self.hand_overs.is_empty(),
+            Actors::Many => false,
+        }
+    }
+
+    /// The owner at a stamp.
+    fn owner_then(&self, owned: &Owned, stamp: u64) -> Option<User> {
+        first_owner(owned.by_store, owned.first).map(|first| self.at(first, stamp))
+    }
+
+    /// A first declaration as bytes, with the user to whom its user's things belong.
+    pub fn put_first(&self, first: &First) -> Vec<u8> {
+        let mut bytes = put_first(first);
+        bytes.extend(self.at(first.by(), u64::MAX).to_le_bytes());
+        bytes
     }
 
     /// Begins to check users, in a transaction of the database that writes. Owners may have changed even for
@@ -209,8 +254,9 @@ impl Owners {
         // The stored declaration, those of this transaction, and those known from the tables before a
         // rebuild.
         let first = stored_first.into_iter().chain(news.into_iter().flatten().copied()).min();
-        let by_store = self.of.as_ref().and_then(|of| of(&name)).map(User::from);
-        let owner = owner_of(by_store, first);
+        let by_store = self.of.as_ref().and_then(|of| of(&name));
+        let by_store = by_store.map(|(user, stamp)| UserAt { user: user.into(), stamp });
+        let owner = first_owner(by_store, first).map(|first| self.at(first, u64::MAX));
         // The users who have touched the run: none of a new run, the only user there was of an old one.
         let actors = match ground.names.sole {
             _ if ground.names.is_new(run) => Actors::Nobody,
@@ -218,7 +264,7 @@ impl Owners {
             _ => Actors::Many,
         };
         // With a single user who becomes the owner, all rules would have given the same result.
-        if owner != stored && !actors.only(owner) {
+        if owner != stored && !self.are_only(actors, owner) {
             self.contest(ground, AGAIN)?;
         }
         // `owned` is 1 if the store names no owner, 2 if it does.
@@ -250,25 +296,27 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether a deletion by user `by` in a run covers what user `of` wrote there.
-    pub fn takes(&mut self, ground: &mut Ground, run: RunId, by: User, of: User) -> Result<bool> {
-        if by == of {
+    /// Whether a deletion by `by` in a run covers what `of` wrote there.
+    pub fn takes(&mut self, ground: &mut Ground, run: RunId, by: UserAt, of: UserAt) -> Result<bool> {
+        if self.is_his(by, of) {
             return Ok(true);
         }
         // With one user everything is that user's; a log without a known commit has no user yet.
         if !self.has_users() || run == 0 {
             return Ok(false);
         }
-        self.act(ground, run, by)?;
-        Ok(self.load(ground, run)?.owner == Some(by))
+        self.act(ground, run, by.user)?;
+        let owned = self.load(ground, run)?;
+        Ok(self.owner_then(&owned, by.stamp) == Some(by.user))
     }
 
-    /// Whether a declaration of a run by `user` counts.
-    pub fn counts(&mut self, ground: &mut Ground, run: RunId, user: User) -> Result<bool> {
+    /// Whether a declaration of a run counts.
+    pub fn counts(&mut self, ground: &mut Ground, run: RunId, by: UserAt) -> Result<bool> {
         if !self.has_users() {
             return Ok(true);
         }
-        Ok(self.load(ground, run)?.owner.is_none_or(|owner| owner == user))
+        let owned = self.load(ground, run)?;
+        Ok(self.owner_then(&owned, by.stamp).is_none_or(|owner| owner == by.user))
     }
 
     /// Takes a new declaration of the run itself.
@@ -290,8 +338,8 @@ impl Owners {
         let owned = self.load(ground, run)?;
         // An older declaration may arrive later, and then decides the owner.
         let first = Some(owned.first.map_or(one, |first| first.min(one)));
-        let owner = owner_of(owned.by_store, first);
-        if owner != owned.owner && !owned.actors.only(owner) {
+        let owner = first_owner(owned.by_store, first).map(|first| self.at(first, u64::MAX));
+        if owner != owned.owner && !self.are_only(owned.actors, owner) {
             self.contest(ground, AGAIN)?;
         }
         let changed = owned.changed || owner != owned.owner;
@@ -346,14 +394,14 @@ impl Owners {
         Ok(stored.map(|first| self.first_of(first)).into_iter().chain(new).min())
     }
 
-    /// Whether attributes of `user` count in a run.
-    pub fn may_annotate(&mut self, ground: &mut Ground, run: RunId, user: User) -> Result<bool> {
+    /// Whether attributes count in a run.
+    pub fn may_annotate(&mut self, ground: &mut Ground, run: RunId, by: UserAt) -> Result<bool> {
         if !self.has_users() {
             return Ok(true);
         }
-        self.act(ground, run, user)?;
+        self.act(ground, run, by.user)?;
         let owned = self.load(ground, run)?;
-        if owned.owner.is_none_or(|owner| owner == user) {
+        if self.owner_then(&owned, by.stamp).is_none_or(|owner| owner == by.user) {
             return Ok(true);
         }
         if owned.closed {
@@ -383,7 +431,7 @@ impl Owners {
             let closed = self.is_closed(ground, run)?;
             let mut shut = owned.shut;
             if closed && (!owned.closed || guests.contains(&run)) {
-                shut |= self.shut_out(ground, sums, run, owned.owner)?;
+                shut |= self.shut_out(ground, sums, run, &owned)?;
             } else if !closed && owned.closed && owned.shut {
                 // Attributes that were left out count after all.
                 self.contest(ground, AGAIN)?;
@@ -415,20 +463,15 @@ impl Owners {
     }
 
     /// Deletes attributes of others; returns whether there were any.
-    fn shut_out(
-        &mut self,
-        ground: &mut Ground,
-        sums: &mut Sums,
-        run: RunId,
-        owner: Option<User>,
-    ) -> Result<bool> {
+    fn shut_out(&mut self, ground: &mut Ground, sums: &mut Sums, run: RunId, owned: &Owned) -> Result<bool> {
         let mut any = false;
         // Rows in memory must be in the tables before they can be found by batch.
         sums.flush(ground)?;
         for tag in ground.tags_of(run)? {
             let steps = i64::MIN..=i64::MAX;
             let batches = batches_of(ground, run, tag)?;
-            let others = batches.into_iter().filter(|(_, user)| Some(*user) != owner);
+            let is_own = |by: &UserAt| self.owner_then(owned, by.stamp) == Some(by.user);
+            let others = batches.into_iter().filter(|(_, by)| !is_own(by));
             let others: BTreeSet<i64> = others.map(|(batch, _)| batch).collect();
             if !others.is_empty() {
                 let rows = rows_of_batches(ground, run, tag, steps, &|batch, _| others.contains(&batch))?;
@@ -452,7 +495,7 @@ impl Owners {
         let mut others = Vec::new();
         if self.has_users() && of_run(kind) {
             for one in std::mem::take(&mut kept) {
-                let counts = self.counts(ground, run, one.user)?;
+                let counts = self.counts(ground, run, one.by())?;
                 if counts { &mut kept } else { &mut others }.push(one);
             }
         }
@@ -486,15 +529,20 @@ fn contest_of(ground: &mut Ground) -> Result<Option<String>> {
         .first("SELECT value FROM meta WHERE name = 'contested'", &[], |row| Ok(row[0].text()?.to_owned()))
 }
 
-/// The owner of a run, given the owner that the store names.
-fn owner_of(by_store: Option<User>, first: Option<First>) -> Option<User> {
-    let declared = first.map(|first| first.user);
+/// Whether a hand-over gave something to a user at or before a stamp.
+fn reaches(one: &StoreHandOver, user: User, stamp: u64) -> bool {
+    User::from(one.to) == user && one.order.0 <= stamp
+}
+
+/// The first owner of a run, given the one that the store names.
+fn first_owner(by_store: Option<UserAt>, first: Option<First>) -> Option<UserAt> {
+    let declared = first.map(|first| first.by());
     // A declaration by the owner of the folder wins over the store, any other one does not.
     if first.is_some_and(|first| !first.guest) { declared } else { by_store.or(declared) }
 }
 
 /// A first declaration as bytes.
-pub(super) fn put_first(First { place, user, .. }: &First) -> Vec<u8> {
+fn put_first(First { place, user, .. }: &First) -> Vec<u8> {
     let mut bytes = user.to_le_bytes().to_vec();
     bytes.extend(place.stamp.to_le_bytes());
     bytes.extend(place.decider.0);
@@ -526,6 +574,15 @@ fn read_first(bytes: &[u8]) -> Result<(OrderKey, User)> {
             .context("the catalog's engine holds the owner of a run")
             .with_hint("the catalog is an index: `fieldstone rebuild` builds it again")
     })
+}
+
+/// The user to whom belongs by now what the user of the first declaration in a cell had.
+pub(super) fn first_by_now(cell: &Cell<'_>) -> Result<Option<u32>> {
+    if stored_first(cell)?.is_none() {
+        return Ok(None);
+    }
+    let user = cell.bytes()?.last_chunk().map(|user| User::from_le_bytes(*user));
+    Ok(user.and_then(|user| u32::try_from(user).ok()))
 }
 
 /// The first declaration in a cell.

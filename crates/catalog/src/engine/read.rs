@@ -10,7 +10,7 @@ use super::arrays::regions_of;
 use super::declaration::{run_decl, value_type, variable_decl};
 use super::ground::{flushed, id, no_batch};
 use super::index::Index;
-use super::owners::stored_first;
+use super::owners::first_by_now;
 use super::rows::run_name;
 use super::writers;
 use super::{
@@ -38,7 +38,7 @@ fn run_row(row: &[Cell<'_>]) -> Result<RunRow> {
     // The first flush of one of its fields is all that is known about a run that nobody declared.
     let written = row[6].int_or_null()?.unwrap_or(0);
     let nameless = || RunDecl { created: written, ..RunDecl::named(run) };
-    let first = stored_first(&row[5])?.and_then(|(_, user)| u32::try_from(user).ok());
+    let first = first_by_now(&row[5])?;
     Ok(RunRow { id: row[0].int()?, decl: decl.unwrap_or_else(nameless), declared, first })
 }
 

@@ -12,7 +12,7 @@ use fieldstone_format::catalog::{AttributeId, Removal};
 use super::doomed::{Doomed, delete_row, delete_rows, rows_of_batches};
 use super::ground::Tombstone;
 use super::kinds::{GROUP, IMPORT, MOVED, RUN, STATE, STEP, TAG, VARIABLE, goes_alone};
-use super::order::{EntrySource, OrderKey, User};
+use super::order::{EntrySource, OrderKey, UserAt};
 use super::rows::ints;
 use super::workspace::Workspace;
 use super::{Cell, Flow, Probe, RunId, TagId, VariableId};
@@ -29,7 +29,7 @@ pub(super) fn apply_removals(work: &mut Workspace, source: EntrySource, removals
                 work.owners.act(&mut work.ground, run, user)?;
                 dig(work, source, place, (RUN, run, 0))?;
                 for tag in tags_within(work, run)? {
-                    kill(work, run, tag, i64::MIN..=i64::MAX, None, (place, user))?;
+                    kill(work, run, tag, i64::MIN..=i64::MAX, None, (place, source.by()))?;
                 }
             }
             Removal::Step(run, step) => {
@@ -37,7 +37,7 @@ pub(super) fn apply_removals(work: &mut Workspace, source: EntrySource, removals
                 work.owners.act(&mut work.ground, run, user)?;
                 dig(work, source, place, (STEP, run, *step))?;
                 for tag in tags_within(work, run)? {
-                    kill(work, run, tag, *step..=*step, None, (place, user))?;
+                    kill(work, run, tag, *step..=*step, None, (place, source.by()))?;
                 }
             }
             Removal::Variable(run, variable) => {
@@ -46,7 +46,7 @@ pub(super) fn apply_removals(work: &mut Workspace, source: EntrySource, removals
                 let variable = work.ground.variable(variable)?;
                 dig(work, source, place, (VARIABLE, run, variable))?;
                 for tag in tags_within(work, run)? {
-                    kill(work, run, tag, i64::MIN..=i64::MAX, Some(variable), (place, user))?;
+                    kill(work, run, tag, i64::MIN..=i64::MAX, Some(variable), (place, source.by()))?;
                 }
             }
             Removal::Tag(tag) => {
@@ -56,7 +56,7 @@ pub(super) fn apply_removals(work: &mut Workspace, source: EntrySource, removals
                 work.sums.flush(&mut work.ground)?;
                 let sql = "SELECT run FROM span WHERE tag = $1";
                 for run in work.ground.db.all(sql, &[Cell::Int(tag)], |row| row[0].int())? {
-                    kill(work, run, tag, i64::MIN..=i64::MAX, None, (place, user))?;
+                    kill(work, run, tag, i64::MIN..=i64::MAX, None, (place, source.by()))?;
                 }
             }
             Removal::Attributes(ids) => remove_ids(work, source, ids)?,
@@ -106,7 +106,7 @@ fn dig(
         std::slice::from_ref(&kind)
     };
     for &kind in below {
-        let mut older: Vec<([i64; 7], i64, User)> = Vec::new();
+        let mut older: Vec<([i64; 7], i64, UserAt)> = Vec::new();
         let (names, which) = (&work.ground.names, if below.len() > 1 { "" } else { " AND item = $3" });
         let sql = format!(
             "SELECT stamp, decider, own, log, sequence, record, place, item, txn FROM decl \
@@ -115,28 +115,30 @@ fn dig(
         let cells = [kind, run, item].map(Cell::Int);
         let cells = if below.len() > 1 { &cells[..2] } else { &cells[..] };
         work.ground.db.query(&sql, cells, &mut |row| {
-            if names.place(&row[..7])? < place {
+            let its = names.place(&row[..7])?;
+            if its < place {
                 let key =
                     [kind, run, row[7].int()?, row[3].int()?, row[4].int()?, row[5].int()?, row[6].int()?];
-                older.push((key, row[8].int()?, names.user(row[3].int()?)));
+                let by = UserAt { user: names.user(row[3].int()?), stamp: its.own };
+                older.push((key, row[8].int()?, by));
             }
             Ok(Flow::More)
         })?;
-        for (key, txn, user) in older {
-            delete_declaration(work, key, txn, (source.user, user))?;
+        for (key, txn, of) in older {
+            delete_declaration(work, key, txn, (source.by(), of))?;
         }
     }
     Ok(())
 }
 
-/// Deletes attributes within steps (and of one variable) that are older than `place`, as far as `user` may.
+/// Deletes attributes within steps (and of one variable) that are older than `place`, as far as the user `by` may.
 fn kill(
     work: &mut Workspace,
     run: RunId,
     tag: TagId,
     steps: std::ops::RangeInclusive<i64>,
     variable: Option<VariableId>,
-    (place, user): (OrderKey, User),
+    (place, by): (OrderKey, UserAt),
 ) -> Result<()> {
     let probes = match variable {
         None => vec![Probe::Key { run, tag, steps, variable, curve: None }],
@@ -156,7 +158,7 @@ fn kill(
     })?;
     for row in found {
         let info = work.ground.batch(row.batch)?;
-        if info.place(row.row) < place && work.owners.takes(&mut work.ground, run, user, info.user)? {
+        if info.place(row.row) < place && work.owners.takes(&mut work.ground, run, by, info.by())? {
             work.ground.not_revertible(info.txn)?;
             delete_row(&mut work.ground, &mut work.sums, &row.row(run, tag), false)?;
         }
@@ -171,10 +173,12 @@ fn remove_declarations(
     (log, sequence, record): (i64, i64, i64),
     rows: &HashSet<i64>,
 ) -> Result<()> {
-    let sql = "SELECT kind, run, item, place, txn FROM decl WHERE log = $1 AND sequence = $2 AND record = $3";
+    let sql =
+        "SELECT kind, run, item, place, txn, own FROM decl WHERE log = $1 AND sequence = $2 AND record = $3";
     let found = work.ground.db.all(sql, &[log, sequence, record].map(Cell::Int), ints)?;
-    let users = (source.user, work.ground.names.user(log));
-    for [kind, run, item, place, txn] in found {
+    let writer = work.ground.names.user(log);
+    for [kind, run, item, place, txn, own] in found {
+        let users = (source.by(), UserAt { user: writer, stamp: own as u64 });
         if goes_alone(kind) && rows.contains(&place) {
             delete_declaration(work, [kind, run, item, log, sequence, record, place], txn, users)?;
         }
@@ -183,7 +187,12 @@ fn remove_declarations(
 }
 
 /// Deletes a declaration by its key, if the deleting user (`by`) may delete what its writer (`of`) wrote.
-fn delete_declaration(work: &mut Workspace, key: [i64; 7], txn: i64, (by, of): (User, User)) -> Result<()> {
+fn delete_declaration(
+    work: &mut Workspace,
+    key: [i64; 7],
+    txn: i64,
+    (by, of): (UserAt, UserAt),
+) -> Result<()> {
     let [kind, run, item, ..] = key;
     if !work.owners.takes(&mut work.ground, run, by, of)? {
         return Ok(());
@@ -215,21 +224,22 @@ fn remove_ids(work: &mut Workspace, source: EntrySource, ids: &[AttributeId]) ->
         let (log, sequence, record) = (log, sequence as i64, i64::from(record));
         // Keep the deletion even if the row is not here yet: it may arrive later.
         for row in &rows {
-            let cells = [log, sequence, record, *row, source.user, source.txn].map(Cell::Int);
-            let sql = "INSERT INTO tombstone_row (log, sequence, record, row, uid, txn) \
-                       VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+            let own = source.own as i64;
+            let cells = [log, sequence, record, *row, source.user, own, source.txn].map(Cell::Int);
+            let sql = "INSERT INTO tombstone_row (log, sequence, record, row, uid, own, txn) \
+                       VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
             work.ground.db.execute(sql, &cells)?;
         }
-        let sql = "SELECT batch, run, tag, first, last, txn FROM batch \
+        let sql = "SELECT batch, run, tag, first, last, txn, own FROM batch \
                    WHERE log = $1 AND sequence = $2 AND record = $3";
         let found = work.ground.db.first(sql, &[log, sequence, record].map(Cell::Int), ints)?;
         // A record is either a batch of attributes or a list of declarations.
-        let Some([batch, run, tag, first, last, txn]) = found else {
+        let Some([batch, run, tag, first, last, txn, own]) = found else {
             remove_declarations(work, source, (log, sequence, record), &rows)?;
             continue;
         };
-        let writer = work.ground.names.user(log);
-        if !work.owners.takes(&mut work.ground, run, source.user, writer)? {
+        let of = UserAt { user: work.ground.names.user(log), stamp: own as u64 };
+        if !work.owners.takes(&mut work.ground, run, source.by(), of)? {
             continue;
         }
         work.ground.not_revertible(txn)?;

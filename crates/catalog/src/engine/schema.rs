@@ -25,7 +25,7 @@
 //! | series | run, tag, step, variable | rows, least and greatest number, levels and extent of boxes |
 //! | span | tag, run | rows, least and greatest number, first and last step |
 //! | tombstone | | deletions of whole objects, for content that arrives later with an older order |
-//! | tombstone_row | log, sequence, record, row, uid | attributes and declarations that were deleted individually, and by which user |
+//! | tombstone_row | log, sequence, record, row, uid, own | attributes and declarations that were deleted individually, by which user, and the stamp of that |
 //! | tombstone_cell | run, tag, step, variable, curve, batch, row | places of deleted attributes: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
@@ -45,7 +45,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine with another layout is built again by replay.
-pub const LAYOUT: &str = "11";
+pub const LAYOUT: &str = "12";
 
 /// Every table, so that all can be dropped.
 const TABLES: &[&str] = &[
@@ -147,8 +147,8 @@ CREATE TABLE tombstone (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT 
   decider {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL,
   PRIMARY KEY (log, sequence, record, place)) {clustered};
 CREATE TABLE tombstone_row (log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
-  row {int} NOT NULL, uid {int} NOT NULL, txn {int} NOT NULL,
-  PRIMARY KEY (log, sequence, record, row, uid)) {clustered};
+  row {int} NOT NULL, uid {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL,
+  PRIMARY KEY (log, sequence, record, row, uid, own)) {clustered};
 CREATE TABLE tombstone_cell (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL, variable {int} NOT NULL,
   curve {int} NOT NULL, batch {int} NOT NULL, row {int} NOT NULL, region {bytes},
   PRIMARY KEY (run, tag, step, variable, curve, batch, row)) {clustered};

@@ -15,7 +15,7 @@ use super::fields::{FieldRow, Fields, Standing};
 use super::ground::Ground;
 use super::kinds::{RUN, STEP};
 use super::layout::EngineLayout;
-use super::order::{EntrySource, User};
+use super::order::{EntrySource, User, UserAt};
 use super::summary::Delta;
 use super::workspace::Workspace;
 use super::{AttrRow, Cell, Database, NO_CURVE, NO_STEP, Sqlite, Wait, conflicts, declare};
@@ -136,7 +136,7 @@ fn sums_follow_their_rows() {
 #[test]
 fn declarations_of_others_do_not_count() {
     let mut work = work();
-    work.owners.set(Some(Arc::new(|_: &RunName| Some(10))), None);
+    work.owners.set(Some(Arc::new(|_: &RunName| Some((10, 1)))), None);
     work.owners.begin(&mut work.ground, true).unwrap();
     let decl = RunDecl { annotate: Annotate::Owner, ..RunDecl::named(run("a")) };
     for (user, stamp) in [(11, 1), (10, 2)] {
@@ -145,15 +145,16 @@ fn declarations_of_others_do_not_count() {
     }
     let a = work.ground.run(&run("a")).unwrap();
     let Workspace { ground, sums, owners, .. } = &mut work;
-    assert!(owners.counts(ground, a, 10).unwrap() && !owners.counts(ground, a, 11).unwrap());
-    assert!(owners.takes(ground, a, 10, 11).unwrap(), "the owner deletes what is others'");
-    assert!(!owners.takes(ground, a, 11, 10).unwrap());
+    let [ten, eleven] = [10, 11].map(|user| UserAt { user, stamp: 3 });
+    assert!(owners.counts(ground, a, ten).unwrap() && !owners.counts(ground, a, eleven).unwrap());
+    assert!(owners.takes(ground, a, ten, eleven).unwrap(), "the owner deletes what is others'");
+    assert!(!owners.takes(ground, a, eleven, ten).unwrap());
     let (kept, others) = owners.declared_in(ground, RUN, a, 0).unwrap();
     assert_eq!((kept.len(), others.len()), (1, 1));
     assert_eq!(kept[0].content, content(&Record::Runs(vec![decl])));
     let declared = ground.dirty.declared_runs();
     owners.expel_guests(ground, sums, &declared).unwrap();
-    assert!(owners.may_annotate(ground, a, 10).unwrap() && !owners.may_annotate(ground, a, 11).unwrap());
+    assert!(owners.may_annotate(ground, a, ten).unwrap() && !owners.may_annotate(ground, a, eleven).unwrap());
     recompute_declared(ground, owners).unwrap();
     let found = conflicts(&mut *ground.db).unwrap();
     assert!(found.len() == 1 && found[0].contains("of user 11, who does not own the run"), "{found:?}");

@@ -2,12 +2,13 @@
 
 use super::Database;
 use super::ground::Ground;
+use super::order::UserAt;
 use super::owners::Owners;
 use super::summary::Sums;
 
 /// A record of declarations (log, sequence, record), and the places in it that were deleted individually,
 /// each with the user.
-pub(super) type DeletedAlone = ((i64, u64, i64), Vec<[i64; 2]>);
+pub(super) type DeletedAlone = ((i64, u64, i64), Vec<(i64, UserAt)>);
 
 /// See the module.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ use fieldstone_format::store_record::Selection;
 use fieldstone_format::version::TakeoverName;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
-use fieldstone_journal::snapshot::{Snapshot, Wiped, purged_beyond};
+use fieldstone_journal::snapshot::{Snapshot, Wiped, first_owner, purged_beyond};
 
 use crate::engine::{self, Dialect, FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
@@ -153,9 +153,11 @@ impl<'a, I: BorrowMut<Index>> IndexFollower<'a, I> {
         let folder = feed.folder_owner();
         let of = (feed.is_shared() || (own && !feed.is_of(self.user))).then(|| {
             let (feed, schema) = (feed.clone(), self.schema.clone());
-            Arc::new(move |run: &RunName| feed.owner(&roles::owner_level(&schema, run))) as OwnerOf
+            let of = move |run: &RunName| first_owner(feed.snapshot(), &roles::owner_level(&schema, run));
+            Arc::new(of) as OwnerOf
         });
-        self.index().set_owners(of, folder);
+        let hand_overs = feed.snapshot().hand_overs.clone();
+        self.index().set_owners(of, folder, &hand_overs);
     }
 }
 
@@ -204,6 +206,10 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
     }
 
     fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
+        // Otherwise a part of it is another's by now.
+        if !engine::heeds_hand_overs(self.index())? {
+            return Ok(Again::Everything);
+        }
         let marks = self.index().watermarks()?;
         // An engine without marks holds nothing of before them.
         let mut shown = Vec::new();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use fieldstone::{BackupOptions, BackupReport, Code, Error, backup, json};
 
-use crate::arguments::Writing;
+use crate::arguments::{Writing, bytes};
 use crate::interrupt::Interrupt;
 use crate::output::{Done, Out, count, size};
 use crate::progress::Ticker;
@@ -47,6 +47,9 @@ pub struct Arguments {
     /// Do not read back the copied bytes
     #[arg(long)]
     no_verify: bool,
+    /// Copy at most this much in a second, such as 32M, so that others who write wait less
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    rate: Option<u64>,
 }
 
 /// Makes a backup, or brings it up to date.
@@ -69,6 +72,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         follow: arguments.follow,
         purge: arguments.purge,
         verify: !arguments.no_verify,
+        rate: arguments.rate,
         progress: Some(&progress),
     };
     let made = backup(&store, &arguments.to, &options);

@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Read at most this much of logs, such as 500M or 10G; the next call goes on
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_bytes: Option<u64>,
+    /// Copy at most this much in a second, such as 32M, so that others who write wait less
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    rate: Option<u64>,
     /// How long replaced files stay, such as 90s, 30m, 1h or 2d
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     grace: Duration,
@@ -50,8 +53,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open_existing()?;
     let ticker = Ticker::start(format!("compacting {}", store.url()), out);
-    let (max_bytes, grace) = (arguments.max_bytes, arguments.grace);
-    let report = store.compact(&CompactOptions { requests, max_bytes, grace, progress: None })?;
+    let (max_bytes, rate, grace) = (arguments.max_bytes, arguments.rate, arguments.grace);
+    let report = store.compact(&CompactOptions { requests, max_bytes, rate, grace, progress: None })?;
     drop(ticker);
     store.close()?;
     match out.json() {

@@ -2,12 +2,10 @@
 
 use clap::Args;
 use fieldstone::prelude::*;
-use fieldstone::{HiddenFields, Mode, OpenOptions, json};
+use fieldstone::{Mode, OpenOptions, json};
 
-use crate::arguments::{Selecting, Writing};
-use crate::catalog::moment_cell;
-use crate::output::{Done, Out, count};
-use crate::table::{Column, Table};
+use crate::in_force::{Target, print_count, print_list};
+use crate::output::{Done, Out};
 
 /// Examples of `hide`.
 pub const HIDE: &str = "\
@@ -40,63 +38,35 @@ With --json: fields, the number of those that are there again.";
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    store: Writing,
-    #[command(flatten)]
-    selecting: Selecting,
+    target: Target,
     /// List what is hidden
     #[arg(long, conflicts_with = "request")]
     list: bool,
 }
 
-/// Datasets or indexes to show again.
-#[derive(Debug, Args)]
-pub struct Shown {
-    #[command(flatten)]
-    store: Writing,
-    #[command(flatten)]
-    selecting: Selecting,
-}
-
 /// Hides fields, or lists what is hidden.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    if arguments.list || arguments.selecting.request.is_empty() {
-        let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
-        return list(fieldstone::open(&arguments.store.store, &options)?.hidden()?, out);
+    if !arguments.list && !arguments.target.selecting.request.is_empty() {
+        return set(&arguments.target, true, out);
     }
-    set(&arguments.store, &arguments.selecting, true, out)
+    let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
+    let hidden = fieldstone::open(&arguments.target.store.store, &options)?.hidden()?;
+    let rows = hidden.iter().map(|one| ([one.request.clone()], &*one.by, one.since));
+    print_list(["request"], rows, || json::reports::hidden(&hidden), out)
 }
 
 /// Shows fields again.
-pub fn show(arguments: &Shown, out: &mut Out) -> Done {
-    set(&arguments.store, &arguments.selecting, false, out)
+pub fn show(target: &Target, out: &mut Out) -> Done {
+    set(target, false, out)
 }
 
-fn set(store: &Writing, selecting: &Selecting, hides: bool, out: &mut Out) -> Done {
-    let requests = selecting.requests()?;
-    let store = store.open_existing()?;
+fn set(target: &Target, hides: bool, out: &mut Out) -> Done {
+    let requests = target.selecting.requests()?;
+    let store = target.store.open_existing()?;
     let mut fields = 0;
     for request in requests {
         fields += if hides { store.hide(request)? } else { store.unhide(request)? };
     }
     store.close()?;
-    if out.json() {
-        return out.document(&serde_json::json!({ "fields": fields }));
-    }
-    let what = if fields == 0 { "nothing".to_owned() } else { count(fields, "field") };
-    out.line(format_args!("{} {what}", if hides { "hid" } else { "showed" }))
-}
-
-fn list(hidden: Vec<HiddenFields>, out: &mut Out) -> Done {
-    if out.json() {
-        return out.document(&json::reports::hidden(&hidden));
-    }
-    let mut table = Table::new([
-        Column::text("request").least(8).rank(9),
-        Column::text("by").least(4).rank(8),
-        Column::text("since").rank(7),
-    ]);
-    for one in hidden {
-        table.row(vec![one.request, one.by, moment_cell(one.since)], out)?;
-    }
-    table.finish(out)
+    print_count(fields, "field", |what| format!("{} {what}", if hides { "hid" } else { "showed" }), out)
 }

@@ -10,7 +10,7 @@ use fieldstone::json::values::time_in_seconds;
 use fieldstone::prelude::*;
 use fieldstone::unpacked::unpacked;
 use fieldstone::{
-    Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Quoted, Request, Store, json,
+    Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Request, Store, json,
 };
 
 use crate::arguments::{Reading, Selecting, version};
@@ -279,13 +279,8 @@ impl Arguments {
 
 /// `{run=a}{variable=t}{step=6}`, as deep as the list goes.
 fn key(entry: &ListEntry) -> String {
-    let mut text = String::new();
-    for level in entry.key.levels.iter().take(usize::from(entry.depth)) {
-        let pairs = level.names.iter().zip(&level.values).filter(|(_, value)| !value.is_absent());
-        let pairs: Vec<String> =
-            pairs.map(|(name, value)| format!("{name}={}", Quoted(&value.text()))).collect();
-        text.extend(["{", &pairs.join(","), "}"]);
-    }
+    let mut text = String::with_capacity(64);
+    entry.key.write(usize::from(entry.depth), &mut text);
     if entry.masked {
         text.push_str(" (masked)");
     } else if !entry.complete && entry.depth >= 3 {

@@ -4,10 +4,9 @@ use clap::Args;
 use fieldstone::prelude::*;
 use fieldstone::{LockKind, json};
 
-use crate::arguments::{Reading, Selecting, Writing};
-use crate::catalog::moment_cell;
-use crate::output::{Done, Out, count};
-use crate::table::{Column, Table};
+use crate::arguments::Reading;
+use crate::in_force::{Target, print_count, print_list};
+use crate::output::{Done, Out};
 
 /// Examples of `lock`.
 pub const LOCK: &str = "\
@@ -45,9 +44,7 @@ With --json: rows of dataset, what, by and since.";
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    store: Writing,
-    #[command(flatten)]
-    selecting: Selecting,
+    target: Target,
     /// Archives and removals
     #[arg(long)]
     archive: bool,
@@ -80,8 +77,8 @@ pub fn run(arguments: &Arguments, locks: bool, out: &mut Out) -> Done {
             .with_hint("give one or more of --archive, --list, --retrieve, --wipe")
             .into());
     }
-    let requests = arguments.selecting.requests()?;
-    let store = arguments.store.open_existing()?;
+    let requests = arguments.target.selecting.requests()?;
+    let store = arguments.target.store.open_existing()?;
     let mut datasets = 0;
     for kind in kinds {
         let mut sum = 0;
@@ -91,14 +88,8 @@ pub fn run(arguments: &Arguments, locks: bool, out: &mut Out) -> Done {
         datasets = datasets.max(sum);
     }
     store.close()?;
-    if out.json() {
-        return out.document(&serde_json::json!({ "datasets": datasets }));
-    }
-    let what = match datasets {
-        0 => "nothing".to_owned(),
-        _ => count(datasets, "dataset"),
-    };
-    out.line(format_args!("{} {what}", if locks { "locked" } else { "unlocked" }))
+    let done = if locks { "locked" } else { "unlocked" };
+    print_count(datasets, "dataset", |what| format!("{done} {what}"), out)
 }
 
 /// Lists the locks in force.
@@ -106,18 +97,9 @@ pub fn list(arguments: &Listed, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let locks = store.locks()?;
     store.close()?;
-    if out.json() {
-        return out.document(&json::reports::locks(&locks));
-    }
-    let mut table = Table::new([
-        Column::text("dataset").least(8).rank(9),
-        Column::text("lock").least(7).rank(9),
-        Column::text("by").least(4).rank(8),
-        Column::text("since").rank(7),
-    ]);
-    for lock in locks {
-        let kind = lock.what.name().to_owned();
-        table.row(vec![lock.dataset, kind, lock.by, moment_cell(lock.since)], out)?;
-    }
-    table.finish(out)
+    let rows = locks.iter().map(|lock| {
+        let cells = [lock.dataset.clone(), lock.what.name().to_owned()];
+        (cells, &*lock.by, lock.since)
+    });
+    print_list(["dataset", "lock"], rows, || json::reports::locks(&locks), out)
 }

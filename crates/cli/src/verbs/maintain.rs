@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Write at most this much again, such as 500M or 10G; the next call goes on
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_bytes: Option<u64>,
+    /// Copy at most this much in a second, such as 32M, so that others who write wait less
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    rate: Option<u64>,
     /// How long hidden versions and unused files stay, such as 90s, 30m, 1h or 2d
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     grace: Duration,
@@ -48,8 +51,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open_existing()?;
     let ticker = Ticker::start(format!("maintaining {}", store.url()), out);
-    let Arguments { dry_run, max_bytes, grace, .. } = *arguments;
-    let report = store.maintain(&MaintainOptions { grace, max_bytes, dry_run, progress: None })?;
+    let Arguments { dry_run, max_bytes, rate, grace, .. } = *arguments;
+    let report = store.maintain(&MaintainOptions { grace, max_bytes, rate, dry_run, progress: None })?;
     drop(ticker);
     store.close()?;
     match out.json() {

@@ -22,6 +22,7 @@ mod export;
 mod find;
 mod get;
 mod graph;
+mod hand_over;
 mod help;
 mod hide;
 mod hold;
@@ -112,12 +113,15 @@ pub enum Verb {
     /// List the locks on datasets
     #[command(after_help = lock::LOCKS)]
     Locks(lock::Listed),
+    /// Make a user's datasets and runs another's
+    #[command(after_help = hand_over::EXAMPLES)]
+    HandOver(hand_over::Arguments),
     /// Hide datasets and indexes from readers until unhide
     #[command(after_help = hide::HIDE)]
     Hide(hide::Arguments),
     /// Show again what is hidden
     #[command(after_help = hide::UNHIDE)]
-    Unhide(hide::Shown),
+    Unhide(crate::in_force::Target),
     /// Show fields under other values, too, until that is ended
     #[command(after_help = overlay::OVERLAY)]
     Overlay(overlay::Arguments),
@@ -186,6 +190,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Lock(arguments) => lock::run(arguments, true, out),
         Verb::Unlock(arguments) => lock::run(arguments, false, out),
         Verb::Locks(arguments) => lock::list(arguments, out),
+        Verb::HandOver(arguments) => hand_over::run(arguments, out),
         Verb::Hide(arguments) => hide::run(arguments, out),
         Verb::Unhide(arguments) => hide::show(arguments, out),
         Verb::Overlay(arguments) => overlay::run(arguments, out),

@@ -2,12 +2,10 @@
 
 use clap::Args;
 use fieldstone::prelude::*;
-use fieldstone::{Code, Mode, OpenOptions, OverlaidFields, Request, json};
+use fieldstone::{Code, Mode, OpenOptions, Request, json};
 
-use crate::arguments::{Selecting, Writing};
-use crate::catalog::moment_cell;
+use crate::in_force::{Target, print_list};
 use crate::output::{Done, Out, count};
-use crate::table::{Column, Table};
 
 /// Examples of `overlay`.
 pub const OVERLAY: &str = "\
@@ -29,9 +27,7 @@ values, by and since.";
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    store: Writing,
-    #[command(flatten)]
-    selecting: Selecting,
+    target: Target,
     /// The values under which the fields appear, such as run=b
     #[arg(long = "as", value_name = "KEY=VALUE")]
     values: Vec<String>,
@@ -45,11 +41,17 @@ pub struct Arguments {
 
 /// Makes an overlay, ends one, or lists those in force.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    if arguments.list || (arguments.selecting.request.is_empty() && arguments.values.is_empty()) {
+    let Target { store, selecting } = &arguments.target;
+    if arguments.list || (selecting.request.is_empty() && arguments.values.is_empty()) {
         let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
-        return list(fieldstone::open(&arguments.store.store, &options)?.overlays()?, out);
+        let overlays = fieldstone::open(&store.store, &options)?.overlays()?;
+        let rows = overlays.iter().map(|one| {
+            let cells = [one.request.clone(), one.values.clone()];
+            (cells, &*one.by, one.since)
+        });
+        return print_list(["request", "values"], rows, || json::reports::overlays(&overlays), out);
     }
-    let request = arguments.selecting.parse()?;
+    let request = selecting.parse()?;
     if arguments.values.is_empty() {
         return Err(Code::CommandLine
             .error("no value is given under which fields appear")
@@ -58,7 +60,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let values = Request::parse(&arguments.values.join(","))?.single_pairs()?;
     let values: Vec<(&str, &str)> = values.iter().map(|(keyword, value)| (&**keyword, &**value)).collect();
-    let store = arguments.store.open_existing()?;
+    let store = store.open_existing()?;
     let fields = match arguments.remove {
         true => store.end_overlay(&request, &values)?,
         false => store.overlay(&request, &values)?,
@@ -72,20 +74,4 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         true => out.line(format_args!("{what} no longer as {shown}")),
         false => out.line(format_args!("{what} also as {shown}")),
     }
-}
-
-fn list(overlays: Vec<OverlaidFields>, out: &mut Out) -> Done {
-    if out.json() {
-        return out.document(&json::reports::overlays(&overlays));
-    }
-    let mut table = Table::new([
-        Column::text("request").least(8).rank(9),
-        Column::text("values").least(8).rank(9),
-        Column::text("by").least(4).rank(8),
-        Column::text("since").rank(7),
-    ]);
-    for one in overlays {
-        table.row(vec![one.request, one.values, one.by, moment_cell(one.since)], out)?;
-    }
-    table.finish(out)
 }

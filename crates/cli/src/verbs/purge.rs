@@ -46,6 +46,9 @@ pub struct Arguments {
     /// Copy at most this much, such as 500M or 10G; the next call goes on
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_bytes: Option<u64>,
+    /// Copy at most this much in a second, such as 32M, so that others who write wait less
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    rate: Option<u64>,
     /// How long hidden versions and unused files stay, such as 90s, 30m, 1h or 2d
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     grace: Duration,
@@ -56,8 +59,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open_existing()?;
     let ticker = Ticker::start(format!("purging {}", store.url()), out);
-    let Arguments { all, doit, max_bytes, grace, .. } = *arguments;
-    let report = store.purge(&PurgeOptions { requests, all, doit, max_bytes, grace, progress: None })?;
+    let Arguments { all, doit, max_bytes, rate, grace, .. } = *arguments;
+    let report =
+        store.purge(&PurgeOptions { requests, all, doit, max_bytes, rate, grace, progress: None })?;
     drop(ticker);
     store.close()?;
     match out.json() {

@@ -8,7 +8,8 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 56] = [
+const VERBS: [&str; 57] = [
+    "hand-over",
     "hold",
     "backup",
     "promote",

@@ -12,6 +12,7 @@ mod compact;
 mod completion;
 mod container;
 mod erase;
+mod hand_over;
 mod harness;
 mod hide;
 mod holds;

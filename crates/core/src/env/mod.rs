@@ -3,6 +3,7 @@
 //! every fault that a disk can have (T-1).
 //!
 //! * [`comm`]: the communicator, through which ranks agree and write one file together.
+//! * [`Pace`]: work at a steady rate.
 //! * [`patched`]: a disk with changes that nobody has made yet.
 //! * [`real`]: the operating system.
 //! * [`sim`]: a seeded simulation: several hosts, faults, power cuts, and the *weak* profile of a
@@ -25,9 +26,12 @@ use std::sync::Arc;
 use crate::{Code, Error};
 
 pub mod comm;
+mod pace;
 pub mod patched;
 pub mod real;
 pub mod sim;
+
+pub use pace::Pace;
 
 /// Wall-clock and monotonic time.
 pub trait Clock: Send + Sync + fmt::Debug {

@@ -201,6 +201,15 @@ impl Selection {
         self.lists_nothing() && self.likes.is_empty()
     }
 
+    /// Whether it demands nothing of keywords that are not among these.
+    pub fn demands_only(&self, names: &[Arc<str>]) -> bool {
+        let is_among = |keyword: &str| names.iter().any(|name| **name == *keyword);
+        self.listed.iter().all(|listed| is_among(&listed.keyword))
+            && self.likes.iter().all(|(keyword, _)| is_among(keyword))
+            && self.present.iter().chain(&*self.absent).all(|keyword| is_among(keyword))
+            && self.bounds.iter().all(|bound| bound.demands_only(names))
+    }
+
     /// Whether it has bounds in addition to its own keywords.
     pub(super) fn is_bound(&self) -> bool {
         !self.bounds.iter().all(Selection::is_unconstrained)

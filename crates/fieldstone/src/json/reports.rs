@@ -6,7 +6,9 @@ use fieldstone_store::api::{
     MaintainReport, MaintainStep, PurgeReport, RetentionRule, Status, StatusProblem, TransactionStatus,
     VerifyReport, WipeReport, WriterStatus,
 };
-use fieldstone_store::api::{ErasureReport, HoldInfo, OverlaidFields, PointedFields};
+use fieldstone_store::api::{
+    ErasureReport, HandOverInfo, HandOverReport, HoldInfo, OverlaidFields, PointedFields,
+};
 use serde_json::{Map, Value, json};
 
 use super::fields::axes_ends;
@@ -152,6 +154,18 @@ pub fn pointers(pointers: &[PointedFields]) -> Value {
         json!({"request": one.request, "store": store, "url": one.url, "by": one.by, "since": since})
     };
     pointers.iter().map(row).collect()
+}
+
+/// The result of a hand-over.
+pub fn handed_over(report: &HandOverReport) -> Value {
+    json!({"from": report.from, "to": report.to, "datasets": report.datasets})
+}
+
+/// All hand-overs.
+pub fn hand_overs(all: &[HandOverInfo]) -> Value {
+    let row =
+        |one: &HandOverInfo| json!({"from": one.from, "to": one.to, "by": one.by, "since": time(one.since)});
+    all.iter().map(row).collect()
 }
 
 /// The overlays in force.

@@ -90,6 +90,15 @@ macro_rules! backend_admin {
     };
 }
 
+macro_rules! backend_owners {
+    ($with:ident!($($context:tt)*)) => {
+        $with! { ($($context)*)
+            0x0586 try hand_over(how: &HandingOver) -> HandOverReport;
+            0x0587 try hand_overs() -> Vec<HandOverInfo>;
+        }
+    };
+}
+
 macro_rules! backend_sharing {
     ($with:ident!($($context:tt)*)) => {
         $with! { ($($context)*)
@@ -376,7 +385,7 @@ macro_rules! outcome {
 }
 
 pub(crate) use {
-    admin, backend, backend_admin, backend_lane, backend_sharing, catalog_admin, catalog_arrays,
-    catalog_lookup, catalog_queries, catalog_writer, client_method, client_methods, fields, graph_admin,
-    graph_reader, graph_walks, graph_writer, outcome, server_arms, transactions,
+    admin, backend, backend_admin, backend_lane, backend_owners, backend_sharing, catalog_admin,
+    catalog_arrays, catalog_lookup, catalog_queries, catalog_writer, client_method, client_methods, fields,
+    graph_admin, graph_reader, graph_walks, graph_writer, outcome, server_arms, transactions,
 };

@@ -32,6 +32,7 @@ use fieldstone_graph::trace::{Lineage, Step, TraceOptions};
 use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::Erasing;
+use fieldstone_store::api::HandingOver;
 use fieldstone_store::api::Holding;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, Hiding, IfExists, ListEntry,
@@ -45,9 +46,9 @@ use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, Sto
 use super::argument::Argument;
 use super::frame::encoded;
 use super::methods::{
-    admin, alone, backend, backend_admin, backend_lane, backend_sharing, catalog_admin, catalog_arrays,
-    catalog_lookup, catalog_queries, catalog_writer, fields, graph_admin, graph_reader, graph_walks,
-    graph_writer, server_arms, transactions,
+    admin, alone, backend, backend_admin, backend_lane, backend_owners, backend_sharing, catalog_admin,
+    catalog_arrays, catalog_lookup, catalog_queries, catalog_writer, fields, graph_admin, graph_reader,
+    graph_walks, graph_writer, server_arms, transactions,
 };
 use super::named::Named;
 use super::served::{Exported, Serving};
@@ -96,6 +97,7 @@ fn of_backend(
     backend!(server_arms!(store, method, input));
     backend_admin!(server_arms!(store, method, input));
     backend_lane!(server_arms!(store, method, input));
+    backend_owners!(server_arms!(store, method, input));
     backend_sharing!(server_arms!(store, method, input));
     match method {
         alone::ARCHIVE..=alone::REMOVE_FIELDS => archiving(store, method, input).map(|()| Vec::new()),

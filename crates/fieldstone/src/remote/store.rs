@@ -24,6 +24,7 @@ use fieldstone_store::api::{
     StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, WipeReport, Wiping, key_request,
 };
 use fieldstone_store::api::{Erasing, ErasureReport};
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{HoldInfo, Holding};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
 use fieldstone_store::{Field, Fields};
@@ -35,10 +36,11 @@ use super::connection::Far;
 use super::fields::{RemoteFields, Stream, field};
 use super::frame::decoded;
 use super::methods::{
-    admin, alone, backend, backend_admin, backend_lane, backend_sharing, client_methods, fields, transactions,
+    admin, alone, backend, backend_admin, backend_lane, backend_owners, backend_sharing, client_methods,
+    fields, transactions,
 };
 use super::served::Served;
-use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, BackendOwners, BackendSharing, GraphPlace};
 use crate::execution::current::current;
 use crate::execution::{Asked, reachable, record_late_reads};
 
@@ -331,6 +333,10 @@ impl BackendAdmin for RemoteStore {
         let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
         self.far.call_in_portions(alone::MAINTAIN, |out| what.put(out), take)
     }
+}
+
+impl BackendOwners for RemoteStore {
+    backend_owners!(client_methods!());
 }
 
 impl BackendSharing for RemoteStore {

@@ -21,12 +21,13 @@ use fieldstone_store::api::{
 };
 
 use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
+use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
-use fieldstone_store::{erase, hide, holds, locks, overlay, reindex, retain};
+use fieldstone_store::{erase, hand_over, hide, holds, locks, overlay, reindex, retain};
 
 use super::composed::Composed;
-use crate::backend::{Backend, BackendAdmin, BackendLane, BackendSharing, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, BackendOwners, BackendSharing, GraphPlace};
 use crate::own_files::OwnFiles;
 
 /// The reason why a server of the catalog may still hold what was erased.
@@ -228,6 +229,16 @@ impl BackendAdmin for Composed {
 
     fn pin_format(&self, version: u32, session: &Session) -> Result<()> {
         self.journal.format().pin(version, session)
+    }
+}
+
+impl BackendOwners for Composed {
+    fn hand_over(&self, how: &HandingOver) -> Result<HandOverReport> {
+        hand_over::hand_over(&self.journal, how)
+    }
+
+    fn hand_overs(&self) -> Result<Vec<HandOverInfo>> {
+        hand_over::hand_overs(&self.journal)
     }
 }
 

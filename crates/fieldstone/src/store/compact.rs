@@ -40,6 +40,9 @@ pub struct CompactOptions<'a> {
     pub requests: &'a [Request],
     /// The number of bytes of logs to read at most; the next call goes on from there.
     pub max_bytes: Option<u64>,
+    /// The number of bytes to copy in a second at most, so that others who write meanwhile wait less; as fast as it goes
+    /// by default.
+    pub rate: Option<u64>,
     /// The time that replaced files stay for readers that still use them: an hour by default. Zero only if no other
     /// process has the store open.
     pub grace: Duration,
@@ -50,7 +53,7 @@ pub struct CompactOptions<'a> {
 impl Default for CompactOptions<'_> {
     fn default() -> Self {
         let grace = Duration::from_nanos(Compaction::default().grace);
-        CompactOptions { requests: &[], max_bytes: None, grace, progress: None }
+        CompactOptions { requests: &[], max_bytes: None, rate: None, grace, progress: None }
     }
 }
 
@@ -59,6 +62,7 @@ impl fmt::Debug for CompactOptions<'_> {
         f.debug_struct("CompactOptions")
             .field("requests", &self.requests)
             .field("max_bytes", &self.max_bytes)
+            .field("rate", &self.rate)
             .field("grace", &self.grace)
             .field("progress", &self.progress.is_some())
             .finish()
@@ -74,9 +78,11 @@ impl Store {
     /// Errors: `Denied` if the handle only reads, and in a store of format 1; `Invalid` for a store in memory;
     /// `Unavailable` if other processes compact the same logs all the time. Takeovers made before an error stay.
     pub fn compact(&self, options: &CompactOptions<'_>) -> Result<CompactReport> {
+        super::maintain::check_rate(options.rate)?;
         let what = Compaction {
             requests: options.requests.to_vec(),
             max_bytes: options.max_bytes,
+            rate: options.rate,
             grace: u64::try_from(options.grace.as_nanos()).unwrap_or(u64::MAX),
             session: Session::default(),
         };

@@ -1,5 +1,6 @@
 //! Calls about whole datasets that somebody can take back: a lock forbids calls there until it ends; hidden fields are not there
-//! for readers until somebody shows them again; an overlay shows fields under other keys, too, until somebody ends it.
+//! for readers until somebody shows them again; an overlay shows fields under other keys, too, until somebody ends it; a
+//! hand-over makes a user's datasets another's.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -46,7 +47,8 @@ use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_journal::Session;
 use fieldstone_store::api::{
-    DatasetLock, HiddenFields, Hiding, LockKind, Locking, OverlaidFields, Overlaying,
+    DatasetLock, HandOverInfo, HandOverReport, HandingOver, HiddenFields, Hiding, LockKind, Locking,
+    OverlaidFields, Overlaying,
 };
 
 use super::Store;
@@ -113,6 +115,19 @@ pub trait DatasetAccess {
 
     /// The overlays in force, oldest first.
     fn overlays(&self) -> Result<Vec<OverlaidFields>>;
+
+    /// Hands over to a user, durably, all datasets and runs that belong to another one, both by name or number: when somebody
+    /// leaves, or a project changes hands. Nothing is written again. The new owner may from now on do there whatever the old one
+    /// could: archive, remove, wipe, lock, hide, annotate, decide on transactions. Content of the old one counts as before, but not
+    /// if he writes it there later, also from a process that goes on. Datasets that he begins later are his own. Another
+    /// hand-over gives all of it back. Older versions of the store show the owners of their time.
+    ///
+    /// Errors: `NotFound` for a name that this host does not know; `Invalid` where both are one user; `Denied` unless you own the
+    /// folder of logs or are root, for a handle that only reads, and in a store of format 1.
+    fn hand_over(&self, from: &str, to: &str) -> Result<HandOverReport>;
+
+    /// All hand-overs, oldest first.
+    fn hand_overs(&self) -> Result<Vec<HandOverInfo>>;
 }
 
 impl DatasetAccess for Store {
@@ -150,6 +165,15 @@ impl DatasetAccess for Store {
 
     fn overlays(&self) -> Result<Vec<OverlaidFields>> {
         self.backend().overlays()
+    }
+
+    fn hand_over(&self, from: &str, to: &str) -> Result<HandOverReport> {
+        let (from, to, session) = (from.to_owned(), to.to_owned(), Session::default());
+        self.backend().hand_over(&HandingOver { from, to, session })
+    }
+
+    fn hand_overs(&self) -> Result<Vec<HandOverInfo>> {
+        self.backend().hand_overs()
     }
 }
 

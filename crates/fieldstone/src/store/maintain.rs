@@ -17,7 +17,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_journal::Session;
 use fieldstone_store::api::{MaintainProgress, Maintaining};
 
@@ -32,6 +32,9 @@ pub struct MaintainOptions<'a> {
     pub grace: Duration,
     /// The number of bytes to write again at most; the next call goes on from there.
     pub max_bytes: Option<u64>,
+    /// The number of bytes to copy in a second at most, so that others who write meanwhile wait less; as fast as it goes
+    /// by default.
+    pub rate: Option<u64>,
     /// Only says what it would do.
     pub dry_run: bool,
     /// Receives progress reports.
@@ -41,7 +44,7 @@ pub struct MaintainOptions<'a> {
 impl Default for MaintainOptions<'_> {
     fn default() -> Self {
         let grace = Duration::from_nanos(Maintaining::default().grace);
-        MaintainOptions { grace, max_bytes: None, dry_run: false, progress: None }
+        MaintainOptions { grace, max_bytes: None, rate: None, dry_run: false, progress: None }
     }
 }
 
@@ -50,9 +53,24 @@ impl fmt::Debug for MaintainOptions<'_> {
         f.debug_struct("MaintainOptions")
             .field("grace", &self.grace)
             .field("max_bytes", &self.max_bytes)
+            .field("rate", &self.rate)
             .field("dry_run", &self.dry_run)
             .field("progress", &self.progress.is_some())
             .finish()
+    }
+}
+
+/// The least rate at which maintenance works: a part of a file is a few MiB, and nothing interrupts the wait behind it.
+const LEAST_RATE: u64 = 1 << 20;
+
+/// Invalid for a rate at which a part would take minutes.
+pub(crate) fn check_rate(rate: Option<u64>) -> Result<()> {
+    match rate {
+        Some(rate) if rate < LEAST_RATE => {
+            Err(Error::invalid(format!("a rate of {rate} bytes a second is less than {LEAST_RATE}"))
+                .with_hint("give at least 1 MiB a second, or no rate to work as fast as it goes"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -61,6 +79,7 @@ impl MaintainOptions<'_> {
         Maintaining {
             grace: u64::try_from(self.grace.as_nanos()).unwrap_or(u64::MAX),
             max_bytes: self.max_bytes,
+            rate: self.rate,
             dry_run: self.dry_run,
             session: Session::default(),
         }

@@ -65,6 +65,7 @@ use crate::transfer::What;
 pub use compact::{CompactOptions, OnCompact};
 pub use datasets::DatasetAccess;
 pub use hold::{Hold, hold, holds, release};
+pub(crate) use maintain::check_rate;
 pub use maintain::{MaintainOptions, OnMaintain};
 pub use many::AllOf;
 pub use prefetch::PrefetchReport;

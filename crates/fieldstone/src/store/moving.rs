@@ -17,7 +17,7 @@ use fieldstone_store::api::{
     FieldAccess, MaintainAction, MaintainProgress, MaintainReport, MaintainStep, RetentionRule,
 };
 
-use super::maintain::{MaintainOptions, OnMaintain};
+use super::maintain::{MaintainOptions, OnMaintain, check_rate};
 use crate::Session;
 use crate::Store;
 use crate::catalog::query::text::parse;
@@ -148,6 +148,7 @@ pub fn maintain(store: &Store, options: &MaintainOptions<'_>) -> Result<Maintain
         let progress = MaintainProgress { step: progress.step + before, ..progress };
         options.progress.map_or(Ok(()), |report| report(progress))
     };
+    check_rate(options.rate)?;
     let mut report = store.backend().maintain(&options.to_call(), &mut each)?;
     report.steps.splice(0..0, steps);
     Ok(report)

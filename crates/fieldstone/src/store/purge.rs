@@ -44,6 +44,9 @@ pub struct PurgeOptions<'a> {
     pub doit: bool,
     /// The number of bytes to copy at most; the next call goes on from there.
     pub max_bytes: Option<u64>,
+    /// The number of bytes to copy in a second at most, so that others who write meanwhile wait less; as fast as it goes
+    /// by default.
+    pub rate: Option<u64>,
     /// The time that a version stays after another one hid it, and that files stay for readers that still use them: an
     /// hour by default. Zero only if no other process has the store open.
     pub grace: Duration,
@@ -54,7 +57,15 @@ pub struct PurgeOptions<'a> {
 impl Default for PurgeOptions<'_> {
     fn default() -> Self {
         let grace = Duration::from_nanos(Purging::default().grace);
-        PurgeOptions { requests: &[], all: false, doit: false, max_bytes: None, grace, progress: None }
+        PurgeOptions {
+            requests: &[],
+            all: false,
+            doit: false,
+            max_bytes: None,
+            rate: None,
+            grace,
+            progress: None,
+        }
     }
 }
 
@@ -65,6 +76,7 @@ impl fmt::Debug for PurgeOptions<'_> {
             .field("all", &self.all)
             .field("doit", &self.doit)
             .field("max_bytes", &self.max_bytes)
+            .field("rate", &self.rate)
             .field("grace", &self.grace)
             .field("progress", &self.progress.is_some())
             .finish()
@@ -86,11 +98,13 @@ impl Store {
     /// memory; `Denied` for another user's dataset, if the handle only reads, and in a store of format 1;
     /// `Unavailable` if other processes take over the same logs all the time.
     pub fn purge(&self, options: &PurgeOptions<'_>) -> Result<PurgeReport> {
+        super::maintain::check_rate(options.rate)?;
         let what = Purging {
             requests: options.requests.to_vec(),
             all: options.all,
             doit: options.doit,
             max_bytes: options.max_bytes,
+            rate: options.rate,
             grace: u64::try_from(options.grace.as_nanos()).unwrap_or(u64::MAX),
             session: Session::default(),
         };

@@ -19,7 +19,7 @@ use crate::shared::{Both, lines};
 
 /// At once, as nobody else has the store open.
 const AT_ONCE: CompactOptions<'static> =
-    CompactOptions { requests: &[], max_bytes: None, grace: Duration::ZERO, progress: None };
+    CompactOptions { requests: &[], max_bytes: None, rate: None, grace: Duration::ZERO, progress: None };
 
 fn vertex(kind: &str, id: &str) -> VertexName {
     VertexName::new(kind, id)

@@ -46,6 +46,7 @@ mod graph_damage;
 mod graph_faults;
 mod graph_sharing;
 mod graph_slots;
+mod hand_over;
 mod handles;
 mod hide;
 mod imports;

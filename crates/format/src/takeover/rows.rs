@@ -10,6 +10,7 @@
 //! transactions  transaction                   sealed: varint  decisions: varint { … }  prepared: varint { … }
 //! store records stamp writer sequence index   owner  time: i64  kind: u16  data: bytes
 //! datasets      encoded first level           stamp: varint  writer  entries: varint  bytes: varint  purged: varint
+//!                                             [single: u8]
 //! attempts      name                          began: u64  writer
 //! flushes       session number                repetition: varint  writer  sequence: varint  time: i64
 //! axes          level: u8  keyword  value     place: varint
@@ -417,11 +418,17 @@ pub struct DatasetRow {
     pub bytes: u64,
     /// Number of the last takeover that dropped entries of it; 0 for none.
     pub purged: u64,
+    /// Whether each entry is a field of its own: whole, decided, and the only one under its key in the takeover.
+    pub single: bool,
 }
+
+/// The byte that ends the row of a dataset whose entries are fields of their own.
+const SINGLE: u8 = 1;
 
 impl DatasetRow {
     /// One without a commit.
-    pub const NONE: DatasetRow = DatasetRow { stamp: 0, writer: Id::LEAST, entries: 0, bytes: 0, purged: 0 };
+    pub const NONE: DatasetRow =
+        DatasetRow { stamp: 0, writer: Id::LEAST, entries: 0, bytes: 0, purged: 0, single: false };
 
     /// Encodes the value.
     pub fn encode(&self) -> Vec<u8> {
@@ -431,19 +438,29 @@ impl DatasetRow {
         out.put_varint(self.entries);
         out.put_varint(self.bytes);
         out.put_varint(self.purged);
+        if self.single {
+            out.push(SINGLE);
+        }
         out
     }
 
     /// Decodes the value.
     pub fn decode(bytes: &[u8]) -> Result<DatasetRow> {
         let cursor = &mut Cursor::new(bytes);
-        let row = DatasetRow {
+        let mut row = DatasetRow {
             stamp: cursor.varint()?,
             writer: cursor.id()?,
             entries: cursor.varint()?,
             bytes: cursor.varint()?,
             purged: cursor.varint()?,
+            single: false,
         };
+        if !cursor.is_empty() {
+            row.single = match cursor.u8()? {
+                SINGLE => true,
+                _ => return Err(cursor.fail("the row of a dataset ends wrongly")),
+            };
+        }
         end(cursor, row)
     }
 }

@@ -219,9 +219,15 @@ fn rows_of_transactions_and_records_come_back() {
 
 #[test]
 fn the_other_rows_come_back() {
-    let dataset = DatasetRow { stamp: 5, writer: id(5), entries: 10, bytes: 1 << 40, purged: 3 };
+    let dataset =
+        DatasetRow { stamp: 5, writer: id(5), entries: 10, bytes: 1 << 40, purged: 3, single: false };
     assert_eq!(DatasetRow::decode(&dataset.encode()).unwrap(), dataset);
     is_exact(&dataset.encode(), DatasetRow::decode);
+    let single = DatasetRow { single: true, ..dataset };
+    assert_eq!(DatasetRow::decode(&single.encode()).unwrap(), single);
+    for end in [&[0][..], &[2], &[1, 1], &[1, 0]] {
+        DatasetRow::decode(&[&dataset.encode(), end].concat()).unwrap_err();
+    }
     let attempt = AttemptRow { began: 5, writer: id(5) };
     assert_eq!(AttemptRow::decode(&attempt.encode()).unwrap(), attempt);
     is_exact(&attempt.encode(), AttemptRow::decode);

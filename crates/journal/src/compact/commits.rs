@@ -35,6 +35,8 @@ pub struct CommitNumbers {
     takeovers: Vec<Vec<u32>>,
     /// The stamp of each commit.
     pub stamps: Vec<u64>,
+    /// Numbers of commits that transactions prepared, and that no order makes visible yet.
+    prepared: HashSet<u32>,
     /// Log and sequence of commits that are gone: those of forgotten transactions that never were visible.
     gone: HashSet<(Id, u64)>,
 }
@@ -46,6 +48,7 @@ impl CommitNumbers {
             logs: vec![Vec::new(); inputs.logs.len()],
             takeovers: vec![Vec::new(); inputs.takeovers.len()],
             stamps: Vec::new(),
+            prepared: HashSet::new(),
             gone: HashSet::new(),
         };
         let mut builder = TableBuilder::new();
@@ -65,8 +68,12 @@ impl CommitNumbers {
                     numbers.gone.insert((ended.log.writer, of.0));
                     continue;
                 }
-                numbers.logs[log].push((of, number(builder.rows())?));
+                let own = number(builder.rows())?;
+                numbers.logs[log].push((of, own));
                 numbers.stamps.push(row.stamp);
+                if row.transaction.is_some() {
+                    numbers.prepared.insert(own);
+                }
                 builder.push(&key, &row.encode(), sink)?;
             }
             // By sequence and origin, whichever way the rows of one commit are numbered.
@@ -97,14 +104,25 @@ impl CommitNumbers {
             self.gone.insert((writer, sequence));
             return Ok(None);
         }
-        self.takeovers[takeover].push(number(at)?);
+        let own = number(at)?;
+        self.takeovers[takeover].push(own);
         self.stamps.push(row.stamp);
         Ok(Some(match fate {
             Fate::Visible(order) => {
                 CommitRow { transaction: None, order: Some(order), ..row }.encode().into()
             }
-            _ => value.into(),
+            _ => {
+                if row.transaction.is_some() {
+                    self.prepared.insert(own);
+                }
+                value.into()
+            }
         }))
+    }
+
+    /// Whether what a commit with this number published is prepared, and waits for a decision or for an end of it.
+    pub fn is_prepared(&self, number: u32) -> bool {
+        self.prepared.contains(&number)
     }
 
     /// The number of a commit of a log, and of its entries with an origin; `None` where it is gone.

@@ -5,7 +5,7 @@
 //! same, as it decides whose the dataset is (R22).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
@@ -46,6 +46,8 @@ pub struct EntryMerge<'a> {
     /// The walk of a purge, in the place of the heap; sources have then the numbers that the snapshot gives them.
     walk: Option<PurgeWalk<'a>>,
     datasets: BTreeMap<Vec<u8>, DatasetRow>,
+    /// Datasets with an entry that is not a field of its own.
+    mixed: BTreeSet<Vec<u8>>,
     axes: Axes,
     /// Whether any entry is a removal or an attempt tombstone.
     pub removals: bool,
@@ -59,6 +61,8 @@ pub struct EntryMerge<'a> {
 struct Moving {
     /// Its rank under its key: the greater one is newer.
     rank: (u64, u32, u64),
+    /// Whether it is a whole field that is decided.
+    is_field: bool,
     value: Vec<u8>,
 }
 
@@ -93,7 +97,7 @@ impl<'a> EntryMerge<'a> {
             let of = Of::Takeover { takeover: number, holders };
             of_takeovers.push((EntrySource::Takeover(takeover.clone()), of));
             takeover.each_below(TakeoverTable::Datasets, &[], |key, value| {
-                let row = DatasetRow { entries: 0, bytes: 0, ..DatasetRow::decode(value)? };
+                let row = DatasetRow { entries: 0, bytes: 0, single: false, ..DatasetRow::decode(value)? };
                 note_oldest(&mut datasets, key, row);
                 Ok(())
             })?;
@@ -120,6 +124,7 @@ impl<'a> EntryMerge<'a> {
             heap: EntryHeap::new(cursors),
             walk,
             datasets,
+            mixed: BTreeSet::new(),
             axes: Axes::default(),
             removals: false,
             bytes: 0,
@@ -137,8 +142,16 @@ impl<'a> EntryMerge<'a> {
         let (mut key, mut moving) = (Vec::new(), Vec::<Moving>::new());
         while self.next_key(&mut key, &mut moving)? {
             moving.sort_unstable_by_key(|entry| Reverse(entry.rank));
-            if !moving.is_empty() {
-                self.axes.note(&key)?;
+            match &moving[..] {
+                [] => {}
+                [Moving { is_field: true, .. }] => self.axes.note(&key)?,
+                _ => {
+                    self.axes.note(&key)?;
+                    let dataset = &key[..keys::level_ends(&key)?[0]];
+                    if !self.mixed.contains(dataset) {
+                        self.mixed.insert(dataset.to_vec());
+                    }
+                }
             }
             for entry in &moving {
                 builder.push(&key, &entry.value, sink)?;
@@ -261,9 +274,10 @@ impl<'a> EntryMerge<'a> {
         let stamp = self.commits.stamps[number as usize];
         self.count(dataset, index, stamp, entry.length);
         let rank = (stamp, number, entry.ordinal);
+        let is_field = entry.is_whole_field() && !self.commits.is_prepared(number);
         let mut value = Vec::with_capacity(64);
         entry.encode(&mut value);
-        Ok(Some(Moving { rank, value }))
+        Ok(Some(Moving { rank, is_field, value }))
     }
 
     /// Counts an entry for its dataset.
@@ -294,7 +308,10 @@ impl<'a> EntryMerge<'a> {
     ) -> Result<[(TakeoverTable, Option<TableRef>); 2]> {
         // An erasure may speak of a run without any entry: nobody owns a dataset by that.
         let datasets = self.datasets.iter().filter(|(_, row)| row.stamp < u64::MAX);
-        let datasets = datasets.map(|(key, row)| (key.clone(), row.encode()));
+        let datasets = datasets.map(|(key, row)| {
+            let single = row.entries > 0 && !self.mixed.contains(key);
+            (key.clone(), DatasetRow { single, ..*row }.encode())
+        });
         let datasets = table(datasets, sink)?;
         let axes = table(self.axes.rows().into_iter(), sink)?;
         Ok([(TakeoverTable::Datasets, datasets), (TakeoverTable::Axes, axes)])

@@ -116,6 +116,7 @@ impl CompactOptions {
             max_merge: Some(CLOSING_BYTES),
             grace: CLOSING_GRACE,
             part_every: PART_EVERY,
+            rate: None,
         }
     }
 }
@@ -140,11 +141,14 @@ pub struct CompactOptions {
     pub grace: u64,
     /// Bytes of payload after which a maker notes how far it has come.
     pub part_every: u64,
+    /// Most bytes of payload that are copied in a second.
+    pub rate: Option<u64>,
 }
 
 impl Default for CompactOptions {
     fn default() -> CompactOptions {
-        CompactOptions { only: None, max_bytes: None, max_merge: None, grace: GRACE, part_every: PART_EVERY }
+        let (only, max_bytes, max_merge, rate) = Default::default();
+        CompactOptions { only, max_bytes, max_merge, grace: GRACE, part_every: PART_EVERY, rate }
     }
 }
 
@@ -191,7 +195,7 @@ pub(crate) fn make(
     env: &Env,
     medium: &dyn Medium,
     inputs: &Inputs,
-    (part_every, purging): (u64, Option<Purging<'_>>),
+    (how, purging): (&CompactOptions, Option<Purging<'_>>),
     each: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Made> {
     let files = medium.files().ok_or_else(|| Error::internal("a takeover is made outside of a folder"))?;
@@ -200,7 +204,7 @@ pub(crate) fn make(
     // R67: this name comes before the data log, and goes after it.
     let mut file = TakeoverFile::create(files, id, header.encode().len())?;
     let adopted = inputs.part.as_ref().map(|part| files.adopt(part, id)).transpose()?.flatten();
-    let mut progress = Progress::new(env, files, inputs, id, part_every);
+    let mut progress = Progress::new(env, files, inputs, id, how);
     let mut payload = Payload::copy(inputs, medium, id, adopted, &mut progress).inspect_err(|_| {
         // The first error says more than what this may add.
         let _ = progress.end();

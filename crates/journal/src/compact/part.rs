@@ -2,11 +2,12 @@
 //! another maker goes on from there once this one is gone.
 
 use fieldstone_core::Result;
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{Env, Pace};
 use fieldstone_format::Id;
 use fieldstone_format::owner::Owner;
 use fieldstone_format::takeover::part::TakeoverPart;
 
+use super::CompactOptions;
 use super::inputs::Inputs;
 use crate::medium::posix::FileMedium;
 
@@ -19,11 +20,18 @@ pub struct Progress<'a> {
     every: u64,
     /// Bytes that are noted.
     noted: u64,
+    pace: Pace,
 }
 
 impl<'a> Progress<'a> {
     /// Nothing is noted yet.
-    pub fn new(env: &Env, files: &'a FileMedium, inputs: &Inputs, id: Id, every: u64) -> Progress<'a> {
+    pub fn new(
+        env: &Env,
+        files: &'a FileMedium,
+        inputs: &Inputs,
+        id: Id,
+        how: &CompactOptions,
+    ) -> Progress<'a> {
         let who = &env.identity;
         let part = TakeoverPart {
             id,
@@ -35,12 +43,17 @@ impl<'a> Progress<'a> {
             inputs: inputs.names(),
             data_logs: Vec::new(),
         };
-        Progress { files, part, every, noted: 0 }
+        Progress { files, part, every: how.part_every, noted: 0, pace: Pace::new(&env.clock, how.rate) }
     }
 
     /// Whether so much was copied since the last note that it is due again.
     pub fn is_due(&self, copied: u64) -> bool {
         copied.saturating_sub(self.noted) >= self.every
+    }
+
+    /// Waits after bytes were copied, as long as the rate says.
+    pub fn keep_pace(&mut self, bytes: u64) {
+        self.pace.spend(bytes);
     }
 
     /// Notes how much of the data log is durable.

@@ -99,6 +99,7 @@ impl Payload {
                 return Err(Error::internal("payload has another place than the maker before gave it"));
             }
             copied += piece.len() as u64;
+            progress.keep_pace(piece.len() as u64);
             if progress.is_due(first + copied) {
                 sync(&mut **data)?;
                 progress.note(DATA_LOG, data.synced())?;

@@ -114,7 +114,7 @@ impl Protection<'_> {
             return *is_protected;
         }
         let is_protected =
-            !self.snapshot.owners.counts(dataset, self.user) || self.snapshot.loss(dataset).is_some();
+            !self.snapshot.owners.may_count(dataset, self.user) || self.snapshot.loss(dataset).is_some();
         self.last = Some((dataset.to_vec(), is_protected));
         is_protected
     }
@@ -289,12 +289,30 @@ impl<'a> PurgeWalk<'a> {
         self.verdicts.resize(self.entries.len(), Verdict::Stays);
         let dataset = &self.key[..keys::level_ends(&self.key)?[0]];
         let is_unread = is_unread || self.unread.as_ref().is_some_and(|unread| unread.holds(&self.key));
-        if !is_unread && self.entries.iter().any(|entry| entry.is_input) && !self.protection.protects(dataset)
+        if !is_unread
+            && self.entries.iter().any(|entry| entry.is_input)
+            && !self.protection.protects(dataset)
+            && all_count(self.protection.snapshot, dataset, &self.entries)?
         {
             self.judge.judge(&self.key, &self.entries, &mut self.verdicts)?;
         }
         Ok(true)
     }
+}
+
+/// Whether all entries of a key count. If some do not, because their users had handed the dataset over or were not its owners
+/// yet, the others only seem to be hidden: nothing goes.
+fn all_count(snapshot: &Snapshot, dataset: &[u8], entries: &[MetEntry]) -> Result<bool> {
+    if snapshot.hand_overs.is_empty() {
+        return Ok(true);
+    }
+    for entry in entries {
+        let stamp = || Ok(snapshot.commit_at(entry.source, Entry::decode(&entry.value)?.commit)?.stamp);
+        if !snapshot.owners.counts(dataset, snapshot.user_of_source(entry.source), stamp)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// By source of a snapshot, whether it is one of these logs (by their number in the snapshot) or takeovers (by number, of a

@@ -81,6 +81,11 @@ impl Datasets<'_> {
         Ok(())
     }
 
+    /// Forgets which datasets are ours: some may have become another's.
+    pub(super) fn forget_owned(&self) {
+        self.allowed.own.lock().clear();
+    }
+
     /// Lets a commit write to the datasets of encoded first levels, and claims these where others may write into the store.
     /// Denied where somebody else owns one of them.
     pub(super) fn admit(
@@ -95,22 +100,36 @@ impl Datasets<'_> {
             })?;
             self.check_unlocked(LockKind::Archive, level, snapshot)?;
         }
-        let new: Vec<&Vec<u8>> = {
+        let mut new: Vec<&Vec<u8>> = {
             let claimed = self.allowed.claimed.lock();
             levels.iter().filter(|level| !claimed.contains(*level)).collect()
         };
         if new.is_empty() {
             return Ok(());
         }
-        match self.looks.medium.claim(&new)? {
-            Ok(true) => self.allowed.claimed.lock().extend(new.into_iter().cloned()),
-            Ok(false) => {}
-            Err((level, owner)) => {
-                self.allowed.own.lock().remove(&level);
-                return Err(self.not_owner(&level, owner));
+        loop {
+            match self.looks.medium.claim(&new)? {
+                Ok(true) => self.allowed.claimed.lock().extend(new.into_iter().cloned()),
+                Ok(false) => {}
+                Err((level, owner)) if self.is_handed_over(&level, owner, snapshot, session) => {
+                    new.retain(|other| **other != level);
+                    continue;
+                }
+                Err((level, owner)) => {
+                    self.allowed.own.lock().remove(&level);
+                    return Err(self.not_owner(&level, owner));
+                }
             }
+            return Ok(());
         }
-        Ok(())
+    }
+
+    /// Whether a hand-over overrides the claim of another user on an encoded first level, for the session's user.
+    fn is_handed_over(&self, level: &[u8], claimed: u32, snapshot: &Snapshot, session: &Session) -> bool {
+        let (user, hand_overs) = (self.looks.access.user(session), &snapshot.hand_overs);
+        !hand_overs.is_empty()
+            && (snapshot.owner(level) == Some(user)
+                || hand_overs.predecessors(user, u64::MAX).contains(&claimed))
     }
 
     fn check_owner(&self, level: &[u8], snapshot: &Snapshot, session: &Session) -> Result<()> {

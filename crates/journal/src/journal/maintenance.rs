@@ -199,7 +199,7 @@ impl Maintenance<'_> {
             };
             let Some(inputs) = chosen else { return Ok(snapshot) };
             let before = progress.entries;
-            let how = (options.part_every, None);
+            let how = (&options, None);
             let made = make(access.env(), &**medium, &inputs, how, &mut |entries| {
                 session.check(&*access.env().clock)?;
                 progress.entries = before + entries;

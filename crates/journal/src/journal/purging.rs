@@ -34,11 +34,14 @@ pub struct PurgeOptions {
     pub grace: u64,
     /// Most bytes that are copied before room is given back.
     pub extra: u64,
+    /// Most bytes that are copied in a second.
+    pub rate: Option<u64>,
 }
 
 impl Default for PurgeOptions {
     fn default() -> PurgeOptions {
-        PurgeOptions { doit: false, max_bytes: None, grace: crate::compact::GRACE, extra: PURGE_EXTRA }
+        let (doit, max_bytes, rate) = Default::default();
+        PurgeOptions { doit, max_bytes, grace: crate::compact::GRACE, extra: PURGE_EXTRA, rate }
     }
 }
 
@@ -148,6 +151,7 @@ impl Maintenance<'_> {
         let compact = CompactOptions {
             grace: self.grace(files, options.grace),
             part_every: u64::MAX,
+            rate: options.rate,
             ..CompactOptions::default()
         };
         // R28: before the look that shows all that was committed into them.
@@ -249,7 +253,7 @@ impl Purge<'_, '_> {
         inputs.purge = Some(plan);
         let session = self.session;
         let judge: &mut dyn Judge = &mut *self.judge;
-        let how = (self.compact.part_every, Some((&**snapshot, judge)));
+        let how = (&self.compact, Some((&**snapshot, judge)));
         let made = make(access.env(), &**medium, &inputs, how, &mut |_| session.check(&*access.env().clock));
         let made = match made {
             // Others may find room, and give back more.

@@ -41,7 +41,8 @@ impl Ranges<'_> {
             .with_hint(format!("ask {name}")))
     }
 
-    /// Denied for others than root, the owner of the folder of logs, and whoever made a range; `shown` says what he did.
+    /// Denied for others than root, the owner of the folder of logs, and whoever made a range or was handed over what its maker
+    /// had; `shown` says what that one did.
     pub fn check_may_end(
         &self,
         made: &StoreRange,
@@ -52,7 +53,8 @@ impl Ranges<'_> {
         let access = self.committer.looks().access;
         access.check_user(session)?;
         let user = access.user(session);
-        if user == made.user || user == ROOT || snapshot.folder_owner == Some(user) {
+        let is_own = made.is_of(user, u64::MAX, &snapshot.hand_overs);
+        if is_own || user == ROOT || snapshot.folder_owner == Some(user) {
             return Ok(());
         }
         let by = access.env().identity.user_name(made.user);

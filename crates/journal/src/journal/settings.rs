@@ -1,13 +1,19 @@
-//! Settings of the whole store, which its owner makes (J-33), holds, which anybody sets, and rules of retention (J-47).
+//! Settings of the whole store and hand-overs, which its owner makes (J-33, J-55), holds, which anybody sets, and rules of
+//! retention (J-47).
 
 use fieldstone_core::Result;
+use fieldstone_format::owner::Owner;
 use fieldstone_format::schema_extension;
 use fieldstone_format::setting::{self, Setting};
-use fieldstone_format::store_record::{self, Hold, Rule, STORE_RECORDS_SINCE, StoreRecord};
+use fieldstone_format::store_record::{self, HandOver, Hold, Rule, STORE_RECORDS_SINCE, StoreRecord};
 
 use super::commit::Committer;
 use crate::session::Session;
+use crate::snapshot::datasets_of;
 use crate::writer::check_format;
+
+/// The user who may do anything.
+const ROOT: u32 = 0;
 
 /// The settings of a store.
 #[derive(Debug, Clone, Copy)]
@@ -54,5 +60,32 @@ impl StoreSettings<'_> {
         // It does not belong to a transaction, as wipes do not.
         self.committer.decide(schema_extension::flag(), records, horizon, &session.within(None))?;
         looks.snapshot().map(drop)
+    }
+
+    /// Denied for others than the store's owner and root, who alone hand over.
+    pub fn check_may_hand_over(&self, session: &Session) -> Result<()> {
+        let looks = self.committer.looks();
+        looks.access.check_user(session)?;
+        match looks.access.user(session) {
+            ROOT => Ok(()),
+            _ => looks.access.check_store_owner(&*looks.snapshot()?, "hand over", session),
+        }
+    }
+
+    /// Hands over what belongs to a user to another one, durably; returns how many datasets that are. Denied for others than
+    /// the store's owner and root.
+    pub fn hand_over(&self, (from, to): (u32, u32), session: &Session) -> Result<u64> {
+        let looks = self.committer.looks();
+        looks.access.check_writable()?;
+        self.check_may_hand_over(session)?;
+        let (horizon, snapshot) = looks.horizon()?;
+        check_format(STORE_RECORDS_SINCE, snapshot.format.version, "a hand-over")?;
+        let datasets = datasets_of(&snapshot, from)?;
+        let made = HandOver { from: Owner::User(from), to: Owner::User(to) };
+        let records = vec![store_record::encode(&StoreRecord::HandOver(made))];
+        // It does not belong to a transaction, as wipes do not.
+        self.committer.decide(schema_extension::flag(), records, horizon, &session.within(None))?;
+        self.committer.datasets.forget_owned();
+        looks.snapshot().map(|_| datasets)
     }
 }

@@ -15,7 +15,7 @@ use super::ended::{check_open, check_unsealed};
 use crate::identity::random_id;
 use crate::medium::clock_stamp;
 use crate::session::Session;
-use crate::snapshot::{ALL_KINDS, Snapshot};
+use crate::snapshot::{ALL_KINDS, Snapshot, decided_for, prepared_for};
 use crate::writer::Horizon;
 
 /// The transactions of a store.
@@ -74,16 +74,17 @@ impl Transactions<'_> {
         }
         let (horizon, snapshot) = looks.horizon()?;
         let user = looks.access.user(session);
-        let state = snapshot.transaction_state(transaction, user);
+        let state = decided_for(&snapshot, transaction, user);
         if state.is_some_and(|state| state.aborted()) {
             return check_open(&*looks.access.env().identity, session, None, &snapshot);
         }
-        self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
+        let prepared = prepared_for(&snapshot, transaction, user);
+        self.check_decider(transaction, &prepared, &snapshot)?;
         let before = state.map_or(0, |state| state.kinds());
         let kinds = (before | on) & !off;
         let covers = match state {
             Some(state) if state.closed() => state.covers().to_vec(),
-            _ => snapshot.prepared(transaction, user),
+            _ => prepared,
         };
         let covered = |(writer, sequence): &(Id, u64)| {
             state.is_some_and(|state| state.covers_commit(*writer, *sequence))
@@ -123,13 +124,13 @@ impl Transactions<'_> {
         }
         let (horizon, snapshot) = looks.horizon()?;
         let user = looks.access.user(session);
-        let state = snapshot.transaction_state(transaction, user);
+        let state = decided_for(&snapshot, transaction, user);
         if let Some(state) = state.filter(|state| state.closed()) {
             if state.aborted() == commit {
                 check_open(&*looks.access.env().identity, session, None, &snapshot)?;
             }
         } else {
-            let mut covers = snapshot.prepared(transaction, user);
+            let mut covers = prepared_for(&snapshot, transaction, user);
             let is_own = self.committer.begun.contains(transaction);
             // Nothing of it is there, and nothing was to be there.
             if commit || !is_own {
@@ -172,8 +173,7 @@ impl Transactions<'_> {
         }
         // Another process that flushed into the transaction while it was decided gets an error from its own flush, or we get
         // one here, because one of us always sees the other (J-19).
-        let late: Vec<String> = snapshot
-            .prepared(transaction, looks.access.user(session))
+        let late: Vec<String> = prepared_for(&snapshot, transaction, looks.access.user(session))
             .into_iter()
             .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
             .map(|(w, _)| w.to_string())

@@ -1,7 +1,8 @@
 //! Locks: ranges that say of whole datasets what nobody may do there until the lock ends (J-49).
 //!
 //! A lock counts for a dataset if it is of the dataset's owner, of root, or of the owner of the folder of logs, and so does
-//! its end. Everybody obeys it, whoever set it. Readers of an older version obey the locks of now.
+//! its end: that of the dataset's owner at its stamp. Everybody obeys it, whoever set it. Readers of an older version obey the
+//! locks of now.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::level_text;
 use fieldstone_format::store_record::{Range, RangeAction, Selection};
 
-use super::Snapshot;
 use super::ranges::{Item, ROOT, StoreRange, items, level_values, selects};
+use super::{HandOvers, Snapshot};
 
 /// A lock that is in force for a dataset.
 #[derive(Debug, Clone)]
@@ -53,18 +54,22 @@ pub struct Locks {
     all: Vec<(Arc<StoreRange>, Vec<Item>)>,
     /// The locks of the datasets that somebody asked about.
     known: Mutex<HashMap<Dataset, Arc<[Lock]>>>,
+    /// By which their datasets belong to whom.
+    hand_overs: Arc<HandOvers>,
 }
 
 impl Locks {
     /// The locks among ranges; those of an earlier snapshot if they are the same.
     pub(super) fn of(
         ranges: impl Iterator<Item = Arc<StoreRange>>,
+        hand_overs: &Arc<HandOvers>,
         before: Option<&Arc<Locks>>,
     ) -> Arc<Locks> {
         let mut made: Vec<Arc<StoreRange>> = ranges.filter(|made| is_lock(&made.range)).collect();
         made.sort_by_key(|made| (made.stamp, made.log, made.sequence));
         let is_same = |before: &&Arc<Locks>| {
             before.all.len() == made.len()
+                && before.hand_overs == *hand_overs
                 && before.all.iter().zip(&made).all(|((known, _), made)| Arc::ptr_eq(known, made))
         };
         if let Some(before) = before.filter(is_same) {
@@ -74,7 +79,8 @@ impl Locks {
             let items = items(&made.range.selection);
             (made, items)
         };
-        Arc::new(Locks { all: made.into_iter().map(with_items).collect(), known: Mutex::default() })
+        let all = made.into_iter().map(with_items).collect();
+        Arc::new(Locks { all, known: Mutex::default(), hand_overs: hand_overs.clone() })
     }
 
     /// Whether there never was one.
@@ -83,9 +89,14 @@ impl Locks {
         self.all.is_empty()
     }
 
-    /// The same, given the owner.
-    fn of_dataset(&self, level: &[u8], owner: Option<u32>, folder_owner: Option<u32>) -> Result<Arc<[Lock]>> {
-        let dataset = (Box::from(level), owner);
+    fn of_dataset(&self, level: &[u8], snapshot: &Snapshot) -> Result<Arc<[Lock]>> {
+        let folder_owner = snapshot.folder_owner;
+        let owner_at = |at: u64| {
+            let exists = || snapshot.has_dataset(level);
+            snapshot.owners.of(level, (&self.hand_overs, at), exists)
+        };
+        // The first owner says who owned it since.
+        let dataset = (Box::from(level), owner_at(0));
         if let Some(known) = self.known.lock().get(&dataset) {
             return Ok(known.clone());
         }
@@ -93,7 +104,9 @@ impl Locks {
         let mut found: Vec<Lock> = Vec::new();
         for (made, items) in &self.all {
             let by = made.user;
-            let counts = by == ROOT || Some(by) == owner || folder_owner.is_none_or(|owner| owner == by);
+            let counts = by == ROOT
+                || folder_owner.is_none_or(|owner| owner == by)
+                || Some(by) == owner_at(made.stamp);
             if !counts || !selects(items, &levels) {
                 continue;
             }
@@ -121,7 +134,7 @@ impl Locks {
         if self.is_empty() {
             return Ok(Arc::default());
         }
-        self.of_dataset(level, snapshot.owner(level), snapshot.folder_owner)
+        self.of_dataset(level, snapshot)
     }
 
     /// The newest lock that forbids something in a dataset.

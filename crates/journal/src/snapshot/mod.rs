@@ -9,6 +9,7 @@ mod attempts;
 mod chain;
 mod forgotten;
 mod format;
+mod hand_overs;
 mod hides;
 mod holds;
 mod locks;
@@ -41,11 +42,13 @@ use attempts::Attempts;
 use chain::Layers;
 pub use forgotten::may_be_below_a_floor;
 pub use format::{Pin, StoreFormat};
+pub use hand_overs::{HandOvers, StoreHandOver, decided_for, prepared_for};
 pub use hides::{unhidden, unwiped};
 pub use holds::{StoreHold, longest_hold, newest_holds, standing_holds};
 pub use locks::{Lock, Locks};
 pub use overlays::{Overlay, Overlays};
-pub use owners::Owners;
+use owners::WrittenLogs;
+pub use owners::{DatasetOwners, Owners, datasets_of, entry_counts, first_owner, owner_then};
 pub use pointers::{PointedKeys, StorePointer, standing_pointers};
 pub use ranges::{Selected, StoreRange, purged_beyond};
 pub use refresh::{Flushed, Refresher};
@@ -90,6 +93,8 @@ pub struct Snapshot {
     attempts: Attempts,
     /// Users who own datasets.
     pub owners: Owners,
+    /// Hand-overs from user to user.
+    pub hand_overs: Arc<HandOvers>,
     /// The owner of the folder of logs.
     pub folder_owner: Option<u32>,
     /// The problems that were found.
@@ -119,6 +124,7 @@ impl Snapshot {
             overlays: Arc::default(),
             attempts: Attempts::default(),
             owners: Owners::One(None),
+            hand_overs: Arc::default(),
             folder_owner: None,
             problems: Vec::new(),
             foreign: Vec::new(),
@@ -141,11 +147,14 @@ impl Snapshot {
         });
         let of_takeovers = taken.takeovers().all().iter().cloned().map(EntrySource::Takeover);
         let sources: Vec<EntrySource> = of_logs.chain(of_takeovers).collect();
-        let states = match before.and_then(|before| states(&logs, &taken, before)) {
+        let hand_overs =
+            HandOvers::find(&logs, &taken, folder_owner, before.map(|before| &before.hand_overs));
+        let states = match before.and_then(|before| states((&logs, &taken), &hand_overs, before)) {
             Some(states) => states,
-            None => all_states(&logs, &taken),
+            None => all_states((&logs, &taken), &hand_overs),
         };
-        let owners = Owners::find(&logs, &sources, &taken, claims, folder_owner)?;
+        let written = WrittenLogs { logs: &logs, sources: &sources, taken: &taken };
+        let owners = Owners::find(written, claims, folder_owner, &hand_overs)?;
         let extensions = extensions(&logs, &taken, folder_owner);
         let set = counted_settings(&logs, &taken, folder_owner);
         let format = StoreFormat::find(&logs, !taken.takeovers().is_empty(), &set);
@@ -154,10 +163,11 @@ impl Snapshot {
         let settings = known.cloned().unwrap_or_else(|| settings.into());
         let attempts = Attempts::of(&logs, &taken);
         let ranges = logs.iter().flat_map(|log| &log.ranges).chain(&taken.ranges).cloned();
-        let locks = Locks::of(ranges.clone(), before.map(|before| &before.locks));
-        let overlays = Overlays::of(ranges.clone(), folder_owner, before.map(|before| &before.overlays));
+        let locks = Locks::of(ranges.clone(), &hand_overs, before.map(|before| &before.locks));
+        let known = before.map(|before| &before.overlays);
+        let overlays = Overlays::of(ranges.clone(), (folder_owner, &hand_overs), known);
         let known = before.map(|before| &before.wipes);
-        let wipes = Wipes::of(ranges, taken.takeovers(), folder_owner, known);
+        let wipes = Wipes::of(ranges, taken.takeovers(), (folder_owner, &hand_overs), known);
         // A caller that knows these already sees that without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
         let extensions = known.cloned().unwrap_or_else(|| extensions.into());
@@ -174,6 +184,7 @@ impl Snapshot {
             overlays,
             attempts,
             owners,
+            hand_overs,
             folder_owner,
             ..Snapshot::empty()
         })
@@ -402,7 +413,8 @@ impl Snapshot {
             return None;
         }
         let owner = self.owner(level);
-        self.losses.iter().find(|loss| owner.is_none_or(|owner| owner == loss.owner))
+        let concerns = |owner: u32, loss: &Loss| self.hand_overs.may_count(loss.owner, owner);
+        self.losses.iter().find(|loss| owner.is_none_or(|owner| concerns(owner, loss)))
     }
 
     /// Whether anything stands under an encoded first level.
@@ -412,7 +424,7 @@ impl Snapshot {
 
     /// The user who owns what stands under an encoded first level; `None` where nobody does yet.
     pub fn owner(&self, level: &[u8]) -> Option<u32> {
-        self.owners.of(level, || self.has_dataset(level))
+        owner_then(self, level, u64::MAX)
     }
 
     /// The text that names this snapshot.
@@ -535,36 +547,42 @@ fn moved(origin: &EntryOrigin) -> Moved {
 }
 
 /// The decisions in all logs, living or taken over.
-fn all_states(logs: &[Arc<SnapshotLog>], taken: &TakeoverContent) -> Layers<(Id, u32), Arc<UserState>> {
+fn all_states(
+    (logs, taken): (&[Arc<SnapshotLog>], &TakeoverContent),
+    hand_overs: &HandOvers,
+) -> Layers<(Id, u32), Arc<UserState>> {
     let empty = Snapshot { taken: Arc::default(), ..Snapshot::empty() };
     let mut states = Layers::default();
     for TakenDecision { user, writer, decided } in &taken.decisions {
-        add_decision(&mut states, (*user, *writer), decided);
+        let users = deciders((logs, taken), hand_overs, *user, decided);
+        add_decision(&mut states, &users, *writer, decided);
     }
-    add_decisions(states, (logs, taken), &empty).unwrap_or_default()
+    add_decisions(states, (logs, taken), hand_overs, &empty).unwrap_or_default()
 }
 
 /// The decisions in these logs, given those of an earlier snapshot; `None` if a log is not an extension of its
 /// earlier self, or takeovers differ.
 fn states(
-    logs: &[Arc<SnapshotLog>],
-    taken: &Arc<TakeoverContent>,
+    (logs, taken): (&[Arc<SnapshotLog>], &Arc<TakeoverContent>),
+    hand_overs: &Arc<HandOvers>,
     before: &Snapshot,
 ) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     let same_user = |log: &Arc<SnapshotLog>| {
         let at = logs.binary_search_by_key(&log.writer, |log| log.writer);
         at.is_ok_and(|at| logs[at].uid == log.uid)
     };
-    if !Arc::ptr_eq(taken, &before.taken) || !before.logs.iter().all(same_user) {
+    let same_users = Arc::ptr_eq(hand_overs, &before.hand_overs) && before.logs.iter().all(same_user);
+    if !Arc::ptr_eq(taken, &before.taken) || !same_users {
         return None;
     }
-    add_decisions(before.states.clone(), (logs, taken), before)
+    add_decisions(before.states.clone(), (logs, taken), hand_overs, before)
 }
 
 /// Adds decisions of logs that an earlier snapshot does not have.
 fn add_decisions(
     mut states: Layers<(Id, u32), Arc<UserState>>,
     (logs, taken): (&[Arc<SnapshotLog>], &TakeoverContent),
+    hand_overs: &HandOvers,
     before: &Snapshot,
 ) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     for log in logs {
@@ -577,7 +595,8 @@ fn add_decisions(
         // R16: a decision that comes late for a forgotten transaction does not count.
         let is_late = |decided: &&Arc<Decided>| taken.is_forgotten(decided.decision.transaction, log.uid);
         for decided in log.decisions.since(known).filter(|decided| !is_late(decided)) {
-            add_decision(&mut states, (log.uid, log.writer), decided);
+            let users = deciders((logs, taken), hand_overs, log.uid, decided);
+            add_decision(&mut states, &users, log.writer, decided);
         }
     }
     Some(states)
@@ -585,12 +604,39 @@ fn add_decisions(
 
 fn add_decision(
     states: &mut Layers<(Id, u32), Arc<UserState>>,
-    (user, writer): (u32, Id),
+    users: &[u32],
+    writer: Id,
     decided: &Arc<Decided>,
 ) {
-    let id = (decided.decision.transaction, user);
-    let state = states.get(&id).cloned().unwrap_or_default();
-    states.insert(id, Arc::new(state.with((decided.stamp, writer), decided.clone())));
+    for user in users {
+        let id = (decided.decision.transaction, *user);
+        let state = states.get(&id).cloned().unwrap_or_default();
+        states.insert(id, Arc::new(state.with((decided.stamp, writer), decided.clone())));
+    }
+}
+
+/// The users for whose logs a user's decision counts: his own, and of those that were handed over to him what it covers.
+fn deciders(
+    (logs, taken): (&[Arc<SnapshotLog>], &TakeoverContent),
+    hand_overs: &HandOvers,
+    user: u32,
+    decided: &Decided,
+) -> Vec<u32> {
+    let (mut users, before) = (vec![user], hand_overs.predecessors(user, decided.stamp));
+    if before.is_empty() {
+        return users;
+    }
+    for (writer, _) in &decided.decision.covers {
+        let living = logs.binary_search_by_key(writer, |log| log.writer).ok().map(|at| logs[at].uid);
+        match living.or_else(|| taken.log(*writer).map(|(takeover, _)| takeover.user)) {
+            Some(of) => users.extend(before.contains(&of).then_some(of)),
+            // Its log shows late.
+            None => users.extend(&before),
+        }
+    }
+    users.sort_unstable();
+    users.dedup();
+    users
 }
 
 /// Extensions of the schema, by stamp and writer. The schema belongs to the owner of the folder of logs.

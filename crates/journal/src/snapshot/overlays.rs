@@ -17,8 +17,8 @@ use fieldstone_format::Id;
 use fieldstone_format::keys::{decode_names, encode_value, skip_value};
 use fieldstone_format::store_record::{Range, RangeAction};
 
-use super::Snapshot;
 use super::ranges::{Item, LevelValues, ROOT, StoreRange, absent, items, selects};
+use super::{HandOvers, Snapshot, owner_then};
 
 /// A keyword of a level that gets another value.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Overlay {
 
     /// Whether it counts in the dataset with an encoded first level, in which it shows fields.
     pub fn counts(&self, level: &[u8], snapshot: &Snapshot) -> bool {
-        let (by, owner) = (self.made.user, snapshot.owner(level));
+        let (by, owner) = (self.made.user, owner_then(snapshot, level, self.made.stamp));
         let is_above = by == ROOT || snapshot.folder_owner.is_none_or(|owner| owner == by);
         is_above || owner.is_none_or(|owner| owner == by)
     }
@@ -170,13 +170,14 @@ pub struct Overlays {
     /// All overlays and ends of overlays.
     made: Vec<Arc<StoreRange>>,
     folder_owner: Option<u32>,
+    hand_overs: Arc<HandOvers>,
 }
 
 impl Overlays {
     /// The overlays among ranges; those of an earlier snapshot if they are the same.
     pub(super) fn of(
         ranges: impl Iterator<Item = Arc<StoreRange>>,
-        folder_owner: Option<u32>,
+        (folder_owner, hand_overs): (Option<u32>, &Arc<HandOvers>),
         before: Option<&Arc<Overlays>>,
     ) -> Arc<Overlays> {
         let mut made: Vec<Arc<StoreRange>> = ranges.filter(|made| is_overlay(&made.range)).collect();
@@ -184,6 +185,7 @@ impl Overlays {
         let is_same = |before: &&Arc<Overlays>| {
             before.made.len() == made.len()
                 && before.folder_owner == folder_owner
+                && before.hand_overs == *hand_overs
                 && before.made.iter().zip(&made).all(|(known, made)| Arc::ptr_eq(known, made))
         };
         if let Some(before) = before.filter(is_same) {
@@ -200,14 +202,15 @@ impl Overlays {
             let is_its = |made: &Arc<StoreRange>| {
                 made.range.action == **ended
                     && made.range.selection == one.range.selection
-                    && (is_above || made.user == by)
+                    && (is_above || made.is_of(by, one.stamp, hand_overs))
             };
             if let Some(at) = left.iter().rposition(is_its) {
                 left.remove(at);
             }
         }
         let all = left.into_iter().filter_map(Overlay::new);
-        Arc::new(Overlays { all: all.map(Arc::new).collect(), made, folder_owner })
+        let hand_overs = hand_overs.clone();
+        Arc::new(Overlays { all: all.map(Arc::new).collect(), made, folder_owner, hand_overs })
     }
 
     /// Whether there is none.
@@ -290,7 +293,7 @@ mod tests {
             let end = RangeAction::End(Box::new(as_b()));
             let all = [(1, 5, as_b()), (2, 5, as_b()), (3, ender, end)];
             let all = all.map(|(stamp, user, action)| made(stamp, user, action, vec![text("a")]));
-            Overlays::of(all.into_iter(), Some(7), None)
+            Overlays::of(all.into_iter(), (Some(7), &Arc::default()), None)
         };
         for (ender, left) in [(5, 1), (7, 1), (ROOT, 1), (6, 2)] {
             let overlays = ranges(ender);

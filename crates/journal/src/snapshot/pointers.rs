@@ -9,7 +9,7 @@ use fieldstone_format::store_record::{self, Pointer, StoreRecord};
 
 use super::overlays::all_values;
 use super::ranges::{Item, ROOT, items, selects};
-use super::{Order, Snapshot};
+use super::{Order, Snapshot, owner_then};
 
 /// A pointer in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,10 +80,13 @@ impl PointedKeys {
         if self.0.is_empty() {
             return Ok(false);
         }
-        let (levels, owner) = (all_values(key)?, snapshot.owner(&key[..level_ends(key)?[0]]));
-        let counts = |by: u32| {
-            by == ROOT || Some(by) == owner || snapshot.folder_owner.is_none_or(|owner| owner == by)
+        let (levels, dataset) = (all_values(key)?, &key[..level_ends(key)?[0]]);
+        let counts = |pointer: &StorePointer| {
+            let by = pointer.user;
+            by == ROOT
+                || snapshot.folder_owner.is_none_or(|owner| owner == by)
+                || Some(by) == owner_then(snapshot, dataset, pointer.order.0)
         };
-        Ok(self.0.iter().any(|(pointer, items)| counts(pointer.user) && selects(items, &levels)))
+        Ok(self.0.iter().any(|(pointer, items)| selects(items, &levels) && counts(pointer)))
     }
 }

@@ -11,7 +11,7 @@ use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_format::takeover::rows::DatasetRow;
 use fieldstone_format::version::Version;
 
-use super::Snapshot;
+use super::{HandOvers, Snapshot};
 use crate::marks::Marks;
 
 /// The user who may do anything.
@@ -34,6 +34,13 @@ pub struct StoreRange {
     pub user: u32,
     /// Its content.
     pub range: Range,
+}
+
+impl StoreRange {
+    /// Whether it is a user's at a stamp: he made it, or was handed over what its maker had.
+    pub fn is_of(&self, user: u32, at: u64, hand_overs: &HandOvers) -> bool {
+        hand_overs.owner_at(self.user, self.stamp, at) == user
+    }
 }
 
 /// A keyword of a selection, and the encoded values that it may have, ascending.

@@ -42,11 +42,16 @@ impl StoreRule {
     }
 }
 
+/// The user whose a rule is by now.
+fn owner(snapshot: &Snapshot, rule: &StoreRule) -> u32 {
+    snapshot.hand_overs.owner(rule.user, rule.order.0)
+}
+
 /// The rules that are in force, by user and name: the newest of each name, unless it ends the rule.
 pub fn newest_rules(snapshot: &Snapshot) -> Vec<Arc<StoreRule>> {
     let mut newest: BTreeMap<(u32, &str), &Arc<StoreRule>> = BTreeMap::new();
     for rule in snapshot.logs.iter().flat_map(|log| &log.rules).chain(&snapshot.taken.rules) {
-        let known = newest.entry((rule.user, &rule.rule.name)).or_insert(rule);
+        let known = newest.entry((owner(snapshot, rule), &rule.rule.name)).or_insert(rule);
         if rule.order > known.order {
             *known = rule;
         }
@@ -57,6 +62,7 @@ pub fn newest_rules(snapshot: &Snapshot) -> Vec<Arc<StoreRule>> {
 /// Those of them that count for a user's data.
 pub fn rules_for(snapshot: &Snapshot, user: u32) -> Vec<Arc<StoreRule>> {
     let mut rules = newest_rules(snapshot);
-    rules.retain(|rule| rule.user == user || rule.user == ROOT || snapshot.folder_owner == Some(rule.user));
+    let is_above = |by: u32| by == ROOT || snapshot.folder_owner == Some(by);
+    rules.retain(|rule| is_above(rule.user) || owner(snapshot, rule) == user);
     rules
 }

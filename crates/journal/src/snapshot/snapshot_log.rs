@@ -12,7 +12,7 @@ use fieldstone_format::{Id, crc, schema_extension};
 
 use super::chain::Chain;
 use super::ranges::checked;
-use super::{Decided, StoreHold, StorePointer, StoreRange, StoreRule};
+use super::{Decided, StoreHandOver, StoreHold, StorePointer, StoreRange, StoreRule};
 use crate::block_cache::BlockCache;
 use crate::medium::{Medium, Tip};
 use crate::segment::Segment;
@@ -40,6 +40,8 @@ pub struct SnapshotLog {
     pub rules: Vec<Arc<StoreRule>>,
     /// Pointers of other stores in this log up to the commit, oldest first.
     pub pointers: Vec<Arc<StorePointer>>,
+    /// Hand-overs in this log up to the commit, oldest first.
+    pub hand_overs: Vec<StoreHandOver>,
     /// A record that hides earlier decisions, an extension of the schema, or a setting.
     pub decisions_damage: Option<String>,
 }
@@ -104,7 +106,7 @@ impl SnapshotLog {
         known: Option<&SnapshotLog>,
     ) -> SnapshotLog {
         let Decisions { decisions, flagged, broken } = decisions(&**medium, tip, known);
-        let Flagged { extensions, settings, accepted, holds, ranges, rules, pointers } = flagged;
+        let Flagged { extensions, settings, accepted, holds, ranges, rules, pointers, hand_overs } = flagged;
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
@@ -121,6 +123,7 @@ impl SnapshotLog {
             ranges,
             rules,
             pointers,
+            hand_overs,
             decisions_damage,
         }
     }
@@ -146,7 +149,8 @@ impl SnapshotLog {
         match broken {
             Some(e) => Err(e),
             None => {
-                let Flagged { extensions, settings, accepted, holds, ranges, rules, pointers } = flagged;
+                let Flagged { extensions, settings, accepted, holds, ranges, rules, pointers, hand_overs } =
+                    flagged;
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
                 Ok(Some(SnapshotLog {
@@ -160,6 +164,7 @@ impl SnapshotLog {
                     ranges,
                     rules,
                     pointers,
+                    hand_overs,
                     decisions_damage,
                 }))
             }
@@ -231,6 +236,7 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         ranges: known.ranges.clone(),
         rules: known.rules.clone(),
         pointers: known.pointers.clone(),
+        hand_overs: known.hand_overs.clone(),
     });
     for more in found.into_iter().rev() {
         flagged.extensions.extend(more.extensions);
@@ -240,11 +246,12 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Dec
         flagged.ranges.extend(more.ranges);
         flagged.rules.extend(more.rules);
         flagged.pointers.extend(more.pointers);
+        flagged.hand_overs.extend(more.hand_overs);
     }
     Decisions { decisions, flagged, broken }
 }
 
-/// Extensions of the schema, settings, acceptances, holds, ranges, rules and pointers of flagged commits; oldest first.
+/// The store's own records in flagged commits; oldest first.
 #[derive(Default)]
 struct Flagged {
     extensions: Vec<Arc<SchemaExtension>>,
@@ -254,6 +261,7 @@ struct Flagged {
     ranges: Vec<Arc<StoreRange>>,
     rules: Vec<Arc<StoreRule>>,
     pointers: Vec<Arc<StorePointer>>,
+    hand_overs: Vec<StoreHandOver>,
 }
 
 fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flagged> {
@@ -277,6 +285,7 @@ fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flag
         found.holds.extend(StoreHold::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
         found.rules.extend(StoreRule::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
         found.pointers.extend(StorePointer::decode((stamp, writer), (user, time), &side)?.map(Arc::new));
+        found.hand_overs.extend(StoreHandOver::decode((stamp, writer), (user, time), &side)?);
         if let Some(StoreRecord::Range(range)) = store_record::decode(&side)? {
             found.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);
         }

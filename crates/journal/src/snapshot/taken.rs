@@ -19,8 +19,8 @@ use fieldstone_format::{Id, acceptance, schema_extension, setting, store_record}
 use super::ranges::checked;
 use super::version_commits::VersionCommits;
 use super::{
-    AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHold, StorePointer, StoreRange, StoreRule,
-    StoreSetting,
+    AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreHandOver, StoreHold, StorePointer,
+    StoreRange, StoreRule, StoreSetting,
 };
 use crate::entry_source::EntryCommit;
 use crate::medium::{Loss, Problem};
@@ -61,6 +61,8 @@ pub struct TakeoverContent {
     pub rules: Vec<Arc<StoreRule>>,
     /// Pointers of other stores in them.
     pub pointers: Vec<Arc<StorePointer>>,
+    /// Hand-overs in them.
+    pub hand_overs: Vec<StoreHandOver>,
     /// Tables that could not be read whole.
     pub problems: Vec<Problem>,
     /// Takeovers whose decisions could not be read: they may hide anything of their users.
@@ -176,6 +178,7 @@ impl TakeoverContent {
             self.rules.extend(StoreRule::decode((stamp, writer), (user, time), &row.record)?.map(Arc::new));
             let pointer = StorePointer::decode((stamp, writer), (user, time), &row.record)?;
             self.pointers.extend(pointer.map(Arc::new));
+            self.hand_overs.extend(StoreHandOver::decode((stamp, writer), (user, time), &row.record)?);
             if let Some(StoreRecord::Range(range)) = store_record::decode(&row.record)? {
                 self.ranges.push(checked(StoreRange { stamp, log: writer, sequence, time, user, range })?);
             }

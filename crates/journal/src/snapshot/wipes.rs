@@ -2,7 +2,7 @@
 //!
 //! A wipe names what it hides by its version alone, so that nothing that came later, or was under way, is concerned. It
 //! counts for entries of its own user, and for all if it is of root or of the owner of the folder of logs: an entry of
-//! another user in a dataset of his would not count anyway.
+//! another user in a dataset of his would not count anyway. An entry that was handed over to him before is his own.
 //!
 //! A wipe costs no reader more than the wiped entries did (R27): which wipes select a key is looked up by the values of its
 //! first two levels, once for all keys with these; and a source of which a wipe hides everything is passed over.
@@ -23,7 +23,7 @@ use fieldstone_format::version::Version;
 use super::hides::{InForce, concerns_entries, in_force, is_end};
 use super::ranges::{Item, ROOT, StoreRange, absent, items, level_values, selects};
 use super::version_commits::VersionCommits;
-use super::{Decided, Order, Snapshot, UserState};
+use super::{Decided, HandOvers, Order, Snapshot, UserState};
 use crate::entry_source::{EntryCommit, EntrySource};
 use crate::marks::Marks;
 use crate::medium::clock_stamp;
@@ -52,8 +52,8 @@ pub struct Wipe {
     items: Vec<Item>,
     /// Whether a later one hides all that it does, but for content of transactions.
     is_superseded: bool,
-    /// Users whose entries it hides no longer: they ended it.
-    ended_for: Vec<u32>,
+    /// Users whose entries it hides no longer, each as of a stamp: they ended it.
+    ended_for: Vec<(u32, u64)>,
     /// States of transactions: as they are, and as its version has them.
     states: Mutex<HashMap<(Id, u32), NowAndThen>>,
     /// Whether its version shows all of a takeover.
@@ -126,7 +126,12 @@ impl Wipe {
                 Some(_) => 0,
                 None => snapshot.taken.log(writer).map_or(0, |(_, log)| log.row.taken),
             };
-            self.commits.holds(of.1, (writer, decided.sequence), taken)
+            let user = match snapshot.hand_overs.is_empty() {
+                true => of.1,
+                // The one to whom it was handed over may have decided.
+                false => snapshot.user_of(writer).unwrap_or(of.1),
+            };
+            self.commits.holds(user, (writer, decided.sequence), taken)
         };
         let then = Arc::new(now.of_those(is_in));
         states.insert(of, (now.clone(), then.clone()));
@@ -153,28 +158,44 @@ impl Wipe {
     /// Whether it hides every entry of a source that it selects. Wiped entries of attempts still say which attempt is the
     /// newest, so that they are looked at.
     fn hides_all(&self, snapshot: &Snapshot, source: usize) -> bool {
+        let user = snapshot.user_of_source(source);
+        // If a part of it is another's by now, each commit says whose it is.
+        let is_parted = snapshot.hand_overs.concern(user);
         if self.is_superseded
             || self.made.range.age.is_some()
-            || !self.may_hide(snapshot.user_of_source(source), snapshot.folder_owner)
+            || !is_parted && !self.may_hide(snapshot, (user, 0))
         {
             return false;
         }
         match &snapshot.sources[source] {
-            EntrySource::Takeover(takeover) => self.shows_all_of(takeover),
+            EntrySource::Takeover(takeover) => {
+                let hides = !is_parted || self.is_above(snapshot) && self.ended_for.is_empty();
+                hides && self.shows_all_of(takeover)
+            }
             EntrySource::Segment(segment, log) => {
                 let Ok(meta) = segment.meta() else { return false };
+                let hides = |commit: EntryCommit| {
+                    (!is_parted || self.may_hide(snapshot, (user, commit.stamp)))
+                        && self.shows(snapshot, &commit)
+                };
                 snapshot.logs[*log as usize].record.attempt.is_none()
-                    && (0..meta.commits.len() as u64).all(|number| {
-                        snapshot.commit_at(source, number).is_ok_and(|commit| self.shows(snapshot, &commit))
-                    })
+                    && (0..meta.commits.len() as u64)
+                        .all(|number| snapshot.commit_at(source, number).is_ok_and(hides))
             }
         }
     }
 
-    fn may_hide(&self, user: u32, folder_owner: Option<u32>) -> bool {
+    /// Whether its user may hide everybody's entries.
+    fn is_above(&self, snapshot: &Snapshot) -> bool {
         let own = self.made.user;
-        (own == user || own == ROOT || folder_owner.is_none_or(|owner| owner == own))
-            && !self.ended_for.contains(&user)
+        own == ROOT || snapshot.folder_owner.is_none_or(|owner| owner == own)
+    }
+
+    /// Whether it counts for what a user wrote at a stamp.
+    fn may_hide(&self, snapshot: &Snapshot, (user, stamp): (u32, u64)) -> bool {
+        let is_of = |by: u32, at: u64| snapshot.hand_overs.owner_at(user, stamp, at) == by;
+        (is_of(self.made.user, self.made.stamp) || self.is_above(snapshot))
+            && !self.ended_for.iter().any(|(by, at)| is_of(*by, *at))
     }
 }
 
@@ -200,6 +221,7 @@ pub struct Wipes {
     made: Vec<Arc<StoreRange>>,
     takeovers: Takeovers,
     folder_owner: Option<u32>,
+    hand_overs: Arc<HandOvers>,
     /// Takeovers that are wiped as a whole, and others.
     gone: Mutex<HashMap<Id, bool>>,
 }
@@ -231,7 +253,7 @@ impl KeyWipes {
         let needs_decision = commit.transaction.is_some() || commit.forgotten.is_some();
         for wipe in &self.0 {
             if wipe.is_superseded && !needs_decision
-                || !wipe.may_hide(commit.user, snapshot.folder_owner)
+                || !wipe.may_hide(snapshot, (commit.user, commit.stamp))
                 || !wipe.shows(snapshot, commit)
             {
                 continue;
@@ -257,7 +279,7 @@ impl Wipes {
     pub(super) fn of(
         ranges: impl Iterator<Item = Arc<StoreRange>>,
         takeovers: &Takeovers,
-        folder_owner: Option<u32>,
+        (folder_owner, hand_overs): (Option<u32>, &Arc<HandOvers>),
         before: Option<&Arc<Wipes>>,
     ) -> Arc<Wipes> {
         let mut made: Vec<Arc<StoreRange>> = ranges.filter(|made| concerns_entries(&made.range)).collect();
@@ -266,33 +288,39 @@ impl Wipes {
             before.made.len() == made.len()
                 && before.made.iter().zip(&made).all(|(a, b)| Arc::ptr_eq(a, b))
                 && (made.is_empty()
-                    || before.takeovers.is_same(takeovers) && before.folder_owner == folder_owner)
+                    || before.takeovers.is_same(takeovers)
+                        && before.folder_owner == folder_owner
+                        && before.hand_overs == *hand_overs)
         };
         if let Some(before) = before.filter(is_same) {
             return before.clone();
         }
-        Arc::new(Wipes::sorted(in_force(&made, folder_owner), made, (takeovers, folder_owner)))
+        let in_force = in_force(&made, (folder_owner, hand_overs));
+        Arc::new(Wipes::sorted(in_force, made, (takeovers, folder_owner, hand_overs)))
     }
 
     /// The wipes of these ranges, oldest first, ready to be looked up.
     fn sorted(
         in_force: Vec<InForce>,
         made: Vec<Arc<StoreRange>>,
-        (takeovers, folder_owner): (&Takeovers, Option<u32>),
+        (takeovers, folder_owner, hand_overs): (&Takeovers, Option<u32>, &Arc<HandOvers>),
     ) -> Wipes {
         let mut all: Vec<Wipe> = Vec::with_capacity(in_force.len());
         let mut last: HashMap<(u32, bool, Vec<Item>), usize> = HashMap::new();
         // A version that cannot be understood was refused where the record was read.
         for mut wipe in in_force.into_iter().rev().filter_map(|made| Wipe::new(made, takeovers).ok()) {
             let of = (wipe.made.user, wipe.is_hide(), wipe.items.clone());
-            wipe.is_superseded = last.get(&of).is_some_and(|later| wipe.is_within(&all[*later], takeovers));
+            // A later one does not count for what its user had handed over.
+            wipe.is_superseded = last.get(&of).is_some_and(|later| wipe.is_within(&all[*later], takeovers))
+                && !hand_overs.concern(wipe.made.user);
             if wipe.made.range.age.is_none() && wipe.ended_for.is_empty() {
                 last.entry(of).or_insert(all.len());
             }
             all.push(wipe);
         }
         let all = all.into_iter().map(Arc::new).collect();
-        let mut wipes = Wipes { all, made, takeovers: takeovers.clone(), folder_owner, ..Wipes::default() };
+        let (takeovers, hand_overs) = (takeovers.clone(), hand_overs.clone());
+        let mut wipes = Wipes { all, made, takeovers, folder_owner, hand_overs, ..Wipes::default() };
         wipes.sort_in();
         wipes
     }
@@ -307,7 +335,8 @@ impl Wipes {
     pub fn without(&self, hides: &[Arc<StoreRange>]) -> Arc<Wipes> {
         let left = self.all.iter().rev().filter(|wipe| !hides.iter().any(|one| Arc::ptr_eq(one, &wipe.made)));
         let left = left.map(|wipe| InForce { made: wipe.made.clone(), ended_for: wipe.ended_for.clone() });
-        Arc::new(Wipes::sorted(left.collect(), self.made.clone(), (&self.takeovers, self.folder_owner)))
+        let of = (&self.takeovers, self.folder_owner, &self.hand_overs);
+        Arc::new(Wipes::sorted(left.collect(), self.made.clone(), of))
     }
 
     /// Sorts the wipes by the values that they need.
@@ -380,6 +409,19 @@ impl Wipes {
         Ok(KeyWipes(found.into_iter().map(|index| self.all[index].clone()).collect()))
     }
 
+    /// Whether one of them may select a key in a dataset, by its encoded first level.
+    pub fn may_select_in(&self, dataset: &[u8]) -> Result<bool> {
+        if self.is_empty() {
+            return Ok(false);
+        }
+        let levels = level_values(dataset)?;
+        let may_select = |wipe: &Arc<Wipe>| {
+            let mut of_dataset = wipe.items.iter().filter(|(level, ..)| *level == 0);
+            of_dataset.all(|item| selects(std::slice::from_ref(item), &levels))
+        };
+        Ok(self.all.iter().any(may_select))
+    }
+
     /// Whether they hide all that a source holds: no reader needs to look into it.
     pub fn hide_source(&self, snapshot: &Snapshot, source: usize) -> bool {
         if self.is_empty() {
@@ -413,7 +455,8 @@ impl Wipes {
     /// Whether they may hide a part of a source.
     pub fn may_concern(&self, snapshot: &Snapshot, source: usize) -> bool {
         let user = snapshot.user_of_source(source);
-        let concerns = |wipe: &&Arc<Wipe>| wipe.may_hide(user, snapshot.folder_owner);
+        let is_parted = snapshot.hand_overs.concern(user);
+        let concerns = |wipe: &&Arc<Wipe>| is_parted || wipe.may_hide(snapshot, (user, 0));
         let EntrySource::Segment(segment, _) = &snapshot.sources[source] else {
             return self.all.iter().any(|wipe| concerns(&wipe));
         };

@@ -55,6 +55,8 @@ pub struct Takeover {
     pub user: u32,
     /// Its file as messages name it.
     pub shown: String,
+    /// The same for lists, whose entries share it.
+    pub place: Arc<str>,
     /// Bytes of its file.
     pub bytes: u64,
     source: Box<dyn TakeoverBytes>,
@@ -76,8 +78,21 @@ impl Takeover {
         let record = TakeoverRecord::decode(record_bytes, &header)?;
         let digest = TakeoverHeader::digest(header_bytes, record_bytes);
         let cached_as = cache.next();
-        let (commits, logs) = (Leaves::default(), Leaves::default());
-        Ok(Takeover { header, record, digest, user, shown, bytes, source, cache, cached_as, commits, logs })
+        let (commits, logs, place) = (Leaves::default(), Leaves::default(), shown.as_str().into());
+        Ok(Takeover {
+            header,
+            record,
+            digest,
+            user,
+            shown,
+            place,
+            bytes,
+            source,
+            cache,
+            cached_as,
+            commits,
+            logs,
+        })
     }
 
     /// Its number among the takeovers of its owner.

@@ -3,7 +3,7 @@
 use fieldstone::ErrorKind;
 use fieldstone_core::env::sim::Random;
 
-use super::{annotator, relations};
+use super::{annotator, heir, relations};
 use crate::call::Call;
 use crate::model::change::{Change, Key, SHAPE, What};
 use crate::plan::Step;
@@ -159,8 +159,11 @@ pub fn claim(simulation: &mut Simulation, step: &Step) -> Checked {
     simulation.launch(who, [calls, vec![Call::Flush]].concat(), Purpose::Flush(None, commit))
 }
 
-/// Writes to another user's dataset, or declares a step in his run.
+/// Writes to another user's dataset, or declares a step in his run; or to an own one while it is handed over.
 pub fn trespass(simulation: &mut Simulation, step: &Step) -> Checked {
+    if step.random(3).one_in(3) {
+        return heir::hand_over(simulation);
+    }
     let (who, mut random) = (step.who, step.random(0));
     let process = &simulation.processes[who];
     if process.idle().is_none() || process.is_shaky {

@@ -15,6 +15,8 @@ pub struct Compaction {
     pub requests: Vec<Request>,
     /// Most bytes of logs that are read.
     pub max_bytes: Option<u64>,
+    /// Most bytes that are copied in a second.
+    pub rate: Option<u64>,
     /// How long replaced files stay for those who read them, nanoseconds.
     pub grace: u64,
     /// On whose behalf.
@@ -26,6 +28,7 @@ impl Default for Compaction {
         Compaction {
             requests: Vec::new(),
             max_bytes: None,
+            rate: None,
             grace: fieldstone_journal::compact::GRACE,
             session: Session::default(),
         }

@@ -12,6 +12,8 @@ pub struct Maintaining {
     pub grace: u64,
     /// Most bytes that are written again.
     pub max_bytes: Option<u64>,
+    /// Most bytes that are copied in a second.
+    pub rate: Option<u64>,
     /// Whether the steps are only reported.
     pub dry_run: bool,
     /// On whose behalf.
@@ -21,7 +23,7 @@ pub struct Maintaining {
 impl Default for Maintaining {
     fn default() -> Maintaining {
         let grace = fieldstone_journal::compact::GRACE;
-        Maintaining { grace, max_bytes: None, dry_run: false, session: Session::default() }
+        Maintaining { grace, max_bytes: None, rate: None, dry_run: false, session: Session::default() }
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Purging {
     pub doit: bool,
     /// Most bytes that are copied.
     pub max_bytes: Option<u64>,
+    /// Most bytes that are copied in a second.
+    pub rate: Option<u64>,
     /// How long a version stays after it was hidden, and a file after nothing names it any more, nanoseconds.
     pub grace: u64,
     /// On whose behalf.
@@ -33,6 +35,7 @@ impl Default for Purging {
             all: false,
             doit: false,
             max_bytes: None,
+            rate: None,
             grace: fieldstone_journal::compact::GRACE,
             session: Session::default(),
         }

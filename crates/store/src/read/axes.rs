@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use fieldstone_core::Result;
 use fieldstone_core::env::Identity;
 use fieldstone_core::key::{KeyValue, LEVELS, Level};
 use fieldstone_core::lock_kind::LockKind;
 use fieldstone_core::schema::Selection;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::KeyDecoder;
+use fieldstone_format::keys::{KeyDecoder, decode_value};
 use fieldstone_format::takeover::TakeoverTable;
-use fieldstone_format::takeover::rows::{parse_axis_key, parse_axis_place};
+use fieldstone_format::takeover::rows::{axis_prefix, parse_axis_key, parse_axis_place};
 use fieldstone_journal::entry_source::EntrySource;
 use fieldstone_journal::segment::Segment;
 use fieldstone_journal::session::Limits;
@@ -67,7 +67,33 @@ fn has(level: &Level, keyword: &Arc<str>) -> bool {
 #[derive(Default)]
 struct Axes {
     order: Vec<Arc<str>>,
-    values: BTreeMap<Arc<str>, BTreeSet<KeyValue>>,
+    values: BTreeMap<Arc<str>, AxisSet>,
+}
+
+/// The values of a keyword. Sources give them in order, mostly: what comes behind all others is only appended.
+#[derive(Default)]
+struct AxisSet {
+    ascending: Vec<KeyValue>,
+    /// Those that came late.
+    others: BTreeSet<KeyValue>,
+}
+
+impl AxisSet {
+    fn add(&mut self, value: &KeyValue) {
+        if self.ascending.last().is_none_or(|last| last < value) {
+            self.ascending.push(value.clone());
+        } else if self.ascending.binary_search(value).is_err() && !self.others.contains(value) {
+            self.others.insert(value.clone());
+        }
+    }
+
+    fn finish(mut self) -> Vec<KeyValue> {
+        if !self.others.is_empty() {
+            self.ascending.extend(self.others);
+            self.ascending.sort_unstable();
+        }
+        self.ascending
+    }
 }
 
 impl Axes {
@@ -76,11 +102,10 @@ impl Axes {
             return;
         }
         match self.values.get_mut(name) {
-            Some(set) if set.contains(value) => {}
-            Some(set) => drop(set.insert(value.clone())),
+            Some(set) => set.add(value),
             None => {
                 self.order.push(name.clone());
-                self.values.insert(name.clone(), BTreeSet::from([value.clone()]));
+                self.values.entry(name.clone()).or_default().add(value);
             }
         }
     }
@@ -90,7 +115,7 @@ impl Axes {
             .into_iter()
             .filter_map(|name| {
                 let set = self.values.remove(&name)?;
-                Some((name, set.into_iter().collect()))
+                Some((name, set.finish()))
             })
             .collect()
     }
@@ -192,10 +217,18 @@ fn of_takeover(snapshot: &Snapshot, takeover: &Arc<Takeover>, all: &mut AxisValu
         return Ok(false);
     }
     let mut by_place: BTreeMap<u64, (u8, Arc<str>, Vec<KeyValue>)> = BTreeMap::new();
+    // Rows of one keyword follow one another.
+    let (mut prefix, mut at) = (Vec::new(), 0);
     takeover.each_below(TakeoverTable::Axes, &[], |key, place| {
+        if let Some(mut rest) = key.strip_prefix(&prefix[..]).filter(|_| !prefix.is_empty())
+            && let Some(axis) = by_place.get_mut(&at)
+        {
+            axis.2.push(decode_value(&mut rest)?);
+            return if rest.is_empty() { Ok(()) } else { Err(Error::corrupt("a row of axes is too long")) };
+        }
         let (level, keyword, value) = parse_axis_key(key)?;
-        let axis = by_place.entry(parse_axis_place(place)?).or_insert_with(|| (level, keyword, Vec::new()));
-        axis.2.push(value);
+        (prefix, at) = (axis_prefix(level, &keyword), parse_axis_place(place)?);
+        by_place.entry(at).or_insert_with(|| (level, keyword, Vec::new())).2.push(value);
         Ok(())
     })?;
     all.extend(by_place.into_values());

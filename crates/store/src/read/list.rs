@@ -247,9 +247,11 @@ impl ListStream {
         let (key, versions) = (self.decoder.decode(walked.key())?, &walked.versions);
         let newest = versions.newest();
         let array = newest.entry.array.as_ref();
-        let (user, writer, snapshot) =
-            (newest.commit.user, newest.commit.writer, self.walk.snapshot_of(walked));
-        let name = || self.names.owner(user, snapshot.header(writer).as_deref());
+        let (commit, snapshot) = (&newest.commit, self.walk.snapshot_of(walked));
+        let user = snapshot.hand_overs.owner(commit.user, commit.stamp);
+        // The log names the user who wrote it.
+        let header = || snapshot.header(commit.writer).filter(|_| user == commit.user);
+        let name = || self.names.owner(user, header().as_deref());
         let owner = self.users.entry(user).or_insert_with(name).clone();
         let attempt = self.attempt(walked);
         let snapshot = self.walk.snapshot_of(walked);
@@ -313,7 +315,7 @@ pub fn place_of(snapshot: &Snapshot, part: &Part) -> Option<FieldLocation> {
         Location::Inline { data, .. } => Some(FieldLocation {
             file: match &snapshot.sources[part.source as usize] {
                 EntrySource::Segment(..) => PlaceFile::Own(part.holder, 0),
-                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.shown.as_str().into()),
+                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.place.clone()),
             },
             offset: 0,
             length: Some(data.len() as u64),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::{Code, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::{key_text, level_ends};
 use fieldstone_format::segment::key_hash;
@@ -12,7 +12,7 @@ use fieldstone_journal::entry_source::EntryCursor;
 use super::purged::{is_dataset_purged, purged};
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, entry_counts};
 
 /// The field under an encoded key; `None` where there is none, or a removal counts.
 pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<KeyVersions>> {
@@ -47,7 +47,7 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
     let mut parts = Vec::new();
     for (index, source) in snapshot.sources.iter().enumerate() {
         // Logs that do not count are not read: damage in them is not reported here.
-        if !snapshot.owners.counts(dataset, snapshot.user_of_source(index))
+        if !snapshot.owners.may_count(dataset, snapshot.user_of_source(index))
             || !source.may_contain(key, hash)?
             || wipes.levels_hidden(snapshot, index).is_some()
         {
@@ -56,8 +56,12 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
         let mut cursor = EntryCursor::new(source, index);
         let mut more = cursor.seek(key)? && cursor.key() == key;
         while more {
-            KeyVersions::collect(snapshot, (index, cursor.place()), cursor.value(), own, &wipes, &mut parts)
-                .map_err(|e| e.context(fieldstone_format::keys::key_text(key)))?;
+            let named = |e: Error| e.context(key_text(key));
+            if entry_counts(snapshot, dataset, &cursor).map_err(named)? {
+                let place = (index, cursor.place());
+                KeyVersions::collect(snapshot, place, cursor.value(), own, &wipes, &mut parts)
+                    .map_err(named)?;
+            }
             more = cursor.advance_under(key)?;
         }
     }

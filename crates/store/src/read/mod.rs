@@ -8,11 +8,12 @@
 //! * `field` reads one field, `blocks` reads and checks blocks, `as_stored` gives them out as they are,
 //!   `damaged` names the bytes that do not match, `outside` the files that the store does not own, `elsewhere` entries of other
 //!   stores, `ranges` says which bytes of an array a box is;
-//! * `list` and `axes` answer their calls, `entries` those of a store of several.
+//! * `list` and `axes` answer their calls, `counted` counts the fields of whole datasets, `entries` those of a store of several.
 
 mod as_stored;
 mod axes;
 mod blocks;
+mod counted;
 mod damaged;
 mod elsewhere;
 mod entries;
@@ -31,6 +32,7 @@ mod versions;
 
 pub use axes::axes;
 pub use blocks::Source;
+pub use counted::all_of_dataset;
 pub use elsewhere::{EntryUrl, OtherStores};
 pub use entries::{entries, newest_place, transactions};
 pub use field::LocalField;

@@ -15,7 +15,7 @@ use fieldstone_journal::session::Limits;
 use super::matcher::{Match, Matcher};
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
-use crate::snapshot::{KeyWipes, Loss, Overlay, Owners, Snapshot, unhidden};
+use crate::snapshot::{KeyWipes, Loss, Overlay, Owners, Snapshot, entry_counts, unhidden};
 
 /// A merge of all sources of entries. Memory: one block per segment, one per level of a takeover's table.
 #[derive(Debug)]
@@ -182,7 +182,9 @@ impl Scan {
     fn loss(&self) -> Option<Error> {
         let concerns = |loss: &&Loss| match self.snapshot.owners {
             Owners::One(_) => true,
-            Owners::Many(..) => self.users.contains(&loss.owner),
+            Owners::Many(..) => {
+                self.users.iter().any(|owner| self.snapshot.hand_overs.may_count(loss.owner, *owner))
+            }
         };
         self.snapshot.losses.iter().find(concerns).map(Loss::error)
     }
@@ -257,7 +259,8 @@ impl Scan {
             let Some(first) = self.heap.first() else { break };
             self.key.clear();
             self.key.extend_from_slice(first.key());
-            let mut parts: Vec<Part> = Vec::new();
+            // Most keys have one: room for four would be too large for the allocator's fast lists.
+            let mut parts: Vec<Part> = Vec::with_capacity(1);
             let dataset_end = match &self.snapshot.owners {
                 Owners::One(_) => 0,
                 Owners::Many(..) => level_ends(&self.key)?[0],
@@ -269,8 +272,7 @@ impl Scan {
                 && cursor.key() == self.key
             {
                 let source = cursor.index;
-                let user = self.snapshot.user_of_source(source);
-                if self.snapshot.owners.counts(&self.key[..dataset_end], user) {
+                if entry_counts(&self.snapshot, &self.key[..dataset_end], cursor)? {
                     KeyVersions::collect(
                         &self.snapshot,
                         (source, cursor.place()),

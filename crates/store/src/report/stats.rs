@@ -63,7 +63,7 @@ pub fn stats_by(
     while let Some(versions) = scan.next_key()? {
         let parts = versions.parts.iter().enumerate();
         for (at, part) in parts.filter(|(_, part)| !part.entry.is_removal()) {
-            let row = rows.entry(group.of(&versions.key, part)?).or_default();
+            let row = rows.entry(group.of(&versions.key, part, snapshot)?).or_default();
             let stored = Source::new(files, part, &versions.key).stored_bytes()?;
             if at >= versions.live {
                 row.dead = row.dead.saturating_add(stored);
@@ -106,7 +106,7 @@ fn wiped_bytes(
         while let Some(versions) = scan.next_key()? {
             for part in versions.parts.iter().filter(|part| !part.entry.is_removal()) {
                 let stored = Source::new(files, part, &versions.key).stored_bytes()?;
-                let sum: &mut u64 = bytes.entry(group.of(&versions.key, part)?).or_default();
+                let sum: &mut u64 = bytes.entry(group.of(&versions.key, part, snapshot)?).or_default();
                 *sum = sum.saturating_add(stored);
             }
         }
@@ -142,9 +142,12 @@ impl StatsGroup {
     }
 
     /// The bytes of the group that an entry is in.
-    fn of(&self, key: &[u8], part: &Part) -> Result<Option<Vec<u8>>> {
+    fn of(&self, key: &[u8], part: &Part, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
         Ok(match self {
-            StatsGroup::Owner => Some(part.commit.user.to_be_bytes().to_vec()),
+            StatsGroup::Owner => {
+                let owner = snapshot.hand_overs.owner(part.commit.user, part.commit.stamp);
+                Some(owner.to_be_bytes().to_vec())
+            }
             StatsGroup::Dataset => Some(key[..level_ends(key)?[0]].to_vec()),
             StatsGroup::Writer => Some(part.commit.writer.0.to_vec()),
             StatsGroup::Keyword(name) => find_value(key, name)?.map(<[u8]>::to_vec),

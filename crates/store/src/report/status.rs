@@ -4,15 +4,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::{Env, Identity};
+use fieldstone_core::value::moment_text;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::acceptance::{Acceptance, Lost};
 use fieldstone_format::attempt::Origin;
 use fieldstone_journal::medium::{DataLoss, Inspect};
 
-use crate::api::{AcceptanceReport, FormatPin, Status, StatusProblem, TransactionStatus, WriterStatus};
+use crate::api::{
+    AcceptanceReport, FormatPin, HandOverInfo, Status, StatusProblem, TransactionStatus, WriterStatus,
+};
 use crate::files::Files;
-use crate::snapshot::{AcceptedLoss, Owners, Problem, Refresher, Snapshot, SnapshotLog};
+use crate::hand_over;
+use crate::snapshot::{AcceptedLoss, Owners, Problem, Refresher, Snapshot, SnapshotLog, StoreHandOver};
 
 /// A clock that differs from the file system's by this much, nanoseconds, is named.
 const CLOCK_OFF: i64 = 60_000_000_000;
@@ -30,17 +34,15 @@ pub fn status(
 ) -> Result<Status> {
     let space = inspect.space();
     let transactions = transactions(env, snapshot, refresher);
+    let mut problems = problems(inspect, snapshot, files)?;
+    problems.extend(handed_over(&*env.identity, snapshot));
     let owners = match &snapshot.owners {
         Owners::One(owner) => owner.iter().map(|uid| env.identity.user_name(*uid)).collect(),
-        Owners::Many(owners, _) => {
+        Owners::Many(owners) => {
             let mut lines: Vec<String> = owners
-                .iter()
+                .all()
                 .map(|(prefix, uid)| {
-                    format!(
-                        "{} {}",
-                        fieldstone_format::keys::level_text(prefix),
-                        env.identity.user_name(*uid)
-                    )
+                    format!("{} {}", fieldstone_format::keys::level_text(prefix), env.identity.user_name(uid))
                 })
                 .collect();
             lines.sort_unstable();
@@ -60,7 +62,7 @@ pub fn status(
         writers: snapshot.logs.iter().map(|log| writer(env, log, inspect, refresher)).collect(),
         transactions,
         owners,
-        problems: problems(inspect, snapshot, files)?,
+        problems,
         accepted: accepted(&*env.identity, snapshot, files),
         free_bytes: space.map_or(0, |space| space.free_bytes),
         free_inodes: space.map(|space| space.free_inodes).filter(|free| *free != u64::MAX),
@@ -147,6 +149,16 @@ fn problems(inspect: &dyn Inspect, snapshot: &Snapshot, files: &Files) -> Result
     }));
     all.append(&mut all_notes);
     Ok(all)
+}
+
+/// The hand-overs, as notes.
+fn handed_over(identity: &dyn Identity, snapshot: &Snapshot) -> Vec<StatusProblem> {
+    let note = |made: &StoreHandOver| {
+        let HandOverInfo { from, to, by, since } = hand_over::info(identity, made);
+        let why = format!("{by} handed over to {to} what {from} owned on {}", moment_text(since));
+        StatusProblem { code: None, file: String::new(), why }
+    };
+    snapshot.hand_overs.iter().map(note).collect()
 }
 
 /// The code of a problem with a log or board.

@@ -278,7 +278,7 @@ impl<'a> Check<'a> {
             Location::External(external) => PlaceFile::Outside(external.url.as_str().into()),
             _ => match &self.snapshot.sources[source] {
                 EntrySource::Segment(..) => PlaceFile::Own(part.holder, 0),
-                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.shown.as_str().into()),
+                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.place.clone()),
             },
         };
         self.report.fields += 1;

@@ -190,9 +190,9 @@ impl History {
             let there = self.logs.iter().zip(&upto).flat_map(|(log, upto)| &log[..*upto]).map(|c| c.user);
             many |= there.chain(claims.values().copied()).collect::<BTreeSet<u32>>().len() > 1;
             let owners = claims.clone();
-            let of = move |run: &RunName| owners.get(run).copied();
+            let of = move |run: &RunName| owners.get(run).map(|user| (*user, 0_u64));
             let of = many.then(|| Arc::new(of) as fieldstone_catalog::engine::OwnerOf);
-            index.set_owners(of, self.folder);
+            index.set_owners(of, self.folder, &Arc::default());
             assert!(index.begin_apply(Wait::Yes).unwrap());
             for (id, known) in &mut known {
                 let all = self.turns[id].len();
