@@ -149,10 +149,12 @@ class Kills:
         """The steps of a run that a store has, each with its content."""
         import fieldstone
 
-        if not root.exists():
-            return set()
-        found = set()
-        with fieldstone.open(root, "r") as store:
+        found: set[int] = set()
+        try:
+            store = fieldstone.open(root, "r")
+        except fieldstone.NotFound:  # nothing was flushed there yet
+            return found
+        with store:
             for entry in store.list({"run": run}):
                 step = int(entry.key["step"])
                 if bytes(store.get(entry.key)) != f"{run} {step}".encode():
