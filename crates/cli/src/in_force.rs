@@ -10,7 +10,7 @@ use crate::table::{Column, Table};
 
 /// The store, and the fields in it to which a verb does something.
 #[derive(Debug, Args)]
-pub struct Target {
+pub struct TargetFields {
     #[command(flatten)]
     pub(crate) store: Writing,
     #[command(flatten)]

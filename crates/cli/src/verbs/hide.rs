@@ -4,7 +4,7 @@ use clap::Args;
 use fieldstone::prelude::*;
 use fieldstone::{Mode, OpenOptions, json};
 
-use crate::in_force::{Target, print_count, print_list};
+use crate::in_force::{TargetFields, print_count, print_list};
 use crate::output::{Done, Out};
 
 /// Examples of `hide`.
@@ -38,7 +38,7 @@ With --json: fields, the number of those that are there again.";
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    target: Target,
+    target: TargetFields,
     /// List what is hidden
     #[arg(long, conflicts_with = "request")]
     list: bool,
@@ -56,11 +56,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 }
 
 /// Shows fields again.
-pub fn show(target: &Target, out: &mut Out) -> Done {
+pub fn show(target: &TargetFields, out: &mut Out) -> Done {
     set(target, false, out)
 }
 
-fn set(target: &Target, hides: bool, out: &mut Out) -> Done {
+fn set(target: &TargetFields, hides: bool, out: &mut Out) -> Done {
     let requests = target.selecting.requests()?;
     let store = target.store.open_existing()?;
     let mut fields = 0;

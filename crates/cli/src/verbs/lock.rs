@@ -5,7 +5,7 @@ use fieldstone::prelude::*;
 use fieldstone::{LockKind, json};
 
 use crate::arguments::Reading;
-use crate::in_force::{Target, print_count, print_list};
+use crate::in_force::{TargetFields, print_count, print_list};
 use crate::output::{Done, Out};
 
 /// Examples of `lock`.
@@ -44,7 +44,7 @@ With --json: rows of dataset, what, by and since.";
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    target: Target,
+    target: TargetFields,
     /// Archives and removals
     #[arg(long)]
     archive: bool,

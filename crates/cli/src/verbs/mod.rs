@@ -121,7 +121,7 @@ pub enum Verb {
     Hide(hide::Arguments),
     /// Show again what is hidden
     #[command(after_help = hide::UNHIDE)]
-    Unhide(crate::in_force::Target),
+    Unhide(crate::in_force::TargetFields),
     /// Show fields under other values, too, until that is ended
     #[command(after_help = overlay::OVERLAY)]
     Overlay(overlay::Arguments),

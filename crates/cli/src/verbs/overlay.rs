@@ -4,7 +4,7 @@ use clap::Args;
 use fieldstone::prelude::*;
 use fieldstone::{Code, Mode, OpenOptions, Request, json};
 
-use crate::in_force::{Target, print_list};
+use crate::in_force::{TargetFields, print_list};
 use crate::output::{Done, Out, count};
 
 /// Examples of `overlay`.
@@ -27,7 +27,7 @@ values, by and since.";
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    target: Target,
+    target: TargetFields,
     /// The values under which the fields appear, such as run=b
     #[arg(long = "as", value_name = "KEY=VALUE")]
     values: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Arguments {
 
 /// Makes an overlay, ends one, or lists those in force.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let Target { store, selecting } = &arguments.target;
+    let TargetFields { store, selecting } = &arguments.target;
     if arguments.list || (selecting.request.is_empty() && arguments.values.is_empty()) {
         let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
         let overlays = fieldstone::open(&store.store, &options)?.overlays()?;

@@ -148,12 +148,8 @@ impl Maintenance<'_> {
             false => self.look()?,
         };
         access.check_versions(&snapshot)?;
-        let compact = CompactOptions {
-            grace: self.grace(files, options.grace),
-            part_every: u64::MAX,
-            rate: options.rate,
-            ..CompactOptions::default()
-        };
+        let mut compact = CompactOptions { rate: options.rate, ..CompactOptions::default() };
+        (compact.grace, compact.part_every) = (self.grace(files, options.grace), u64::MAX);
         // R28: before the look that shows all that was committed into them.
         let beside = self.unnamed_arrays(files, &snapshot, options.doit)?;
         if !beside.is_empty() {

@@ -16,7 +16,7 @@ pub fn all_of_dataset(
     selection: &Selection,
     dataset: &[u8],
 ) -> Result<Option<(u64, u64)>> {
-    // What a log lost, and what was given up, may be of any dataset; what was handed over counts entry by entry.
+    // Lost commits, and losses that were given up, may be of any dataset; a dataset that was handed over counts entry by entry.
     if !snapshot.losses.is_empty() || snapshot.accepted.has_entries() || !snapshot.hand_overs.is_empty() {
         return Ok(None);
     }
