@@ -93,11 +93,11 @@ pub fn overlays<'py>(py: Python<'py>, store: &Bound<'py, Store>) -> PyResult<Bou
 pub fn hand_over<'py>(
     py: Python<'py>,
     store: &Bound<'py, Store>,
-    from: &str,
-    to: &str,
+    from_user: &str,
+    to_user: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let handle = store.get().handle()?;
-    let report = py.waiting(|| handle.hand_over(from, to)).or_raise()?;
+    let report = py.waiting(|| handle.hand_over(from_user, to_user)).or_raise()?;
     reports::handed_over(py, report)
 }
 
