@@ -2,12 +2,11 @@
 
 use clap::Args;
 use fieldstone::prelude::*;
-use fieldstone::{Code, HandOverInfo, Mode, OpenOptions, json};
+use fieldstone::{Code, Mode, OpenOptions, json};
 
 use crate::arguments::Writing;
-use crate::catalog::moment_cell;
+use crate::in_force::print_list;
 use crate::output::{Done, Out, count};
-use crate::table::{Column, Table};
 
 /// Examples.
 pub const EXAMPLES: &str = "\
@@ -42,7 +41,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let Some(from) = &arguments.from else {
         let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
-        return list(fieldstone::open(&arguments.store.store, &options)?.hand_overs()?, out);
+        let all = fieldstone::open(&arguments.store.store, &options)?.hand_overs()?;
+        let rows = all.iter().map(|one| ([one.from.clone(), one.to.clone()], &*one.by, one.since));
+        return print_list(["from", "to"], rows, || json::reports::hand_overs(&all), out);
     };
     let Some(to) = &arguments.to else {
         return Err(Code::CommandLine
@@ -58,20 +59,4 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let datasets = count(report.datasets, "dataset");
     out.line(format_args!("handed over {datasets} of {} to {}", report.from, report.to))
-}
-
-fn list(all: Vec<HandOverInfo>, out: &mut Out) -> Done {
-    if out.json() {
-        return out.document(&json::reports::hand_overs(&all));
-    }
-    let mut table = Table::new([
-        Column::text("from").least(4).rank(9),
-        Column::text("to").least(4).rank(9),
-        Column::text("by").least(4).rank(8),
-        Column::text("since").rank(7),
-    ]);
-    for one in all {
-        table.row(vec![one.from, one.to, one.by, moment_cell(one.since)], out)?;
-    }
-    table.finish(out)
 }

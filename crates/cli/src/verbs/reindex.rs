@@ -2,12 +2,11 @@
 
 use clap::Args;
 use fieldstone::transfer::open_target;
-use fieldstone::{Code, Mode, OpenOptions, PointedFields, end_reindex, json, pointers, reindex};
+use fieldstone::{Code, Mode, OpenOptions, end_reindex, json, pointers, reindex};
 
 use crate::arguments::{Selecting, Writing};
-use crate::catalog::moment_cell;
+use crate::in_force::print_list;
 use crate::output::{Done, Out, count};
-use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +45,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     if arguments.list {
-        return list(pointers(&fieldstone::open(&arguments.store.store, &reading)?)?, out);
+        let all = pointers(&fieldstone::open(&arguments.store.store, &reading)?)?;
+        let rows = all.iter().map(|one| ([one.request.clone(), one.url.clone()], &*one.by, one.since));
+        return print_list(["request", "url"], rows, || json::reports::pointers(&all), out);
     }
     let Some(to) = &arguments.to else {
         return Err(Code::CommandLine
@@ -72,20 +73,4 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let kept = if report.kept { "" } else { "; purges there may take them" };
     out.line(format_args!("{} named{kept}", count(report.fields, "field")))
-}
-
-fn list(pointers: Vec<PointedFields>, out: &mut Out) -> Done {
-    if out.json() {
-        return out.document(&json::reports::pointers(&pointers));
-    }
-    let mut table = Table::new([
-        Column::text("request").least(8).rank(9),
-        Column::text("url").least(8).rank(9),
-        Column::text("by").least(4).rank(8),
-        Column::text("since").rank(7),
-    ]);
-    for one in pointers {
-        table.row(vec![one.request, one.url, one.by, moment_cell(one.since)], out)?;
-    }
-    table.finish(out)
 }

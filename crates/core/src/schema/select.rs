@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::candidates::{Keys, lacking};
 use super::matcher::{Constraint, Like, ListedPlace, OneOf, ShapeMatcher};
 use super::range::{MAX_LISTED, ValueRun, too_many};
-use super::rule::Rule;
+use super::rule::{Rule, RuleLevel};
 use super::types::KeywordType;
 use super::{Inner, Schema};
 use crate::key::{FieldKey, KeyValue, LEVELS, Names, Quoted};
@@ -201,9 +201,14 @@ impl Selection {
         self.lists_nothing() && self.likes.is_empty()
     }
 
-    /// Whether it demands nothing of keywords that are not among these.
+    /// Whether it demands something of these keywords of the first level alone, none of which a key may have at a deeper one,
+    /// too: that one would count.
     pub fn demands_only(&self, names: &[Arc<str>]) -> bool {
-        let is_among = |keyword: &str| names.iter().any(|name| **name == *keyword);
+        let below = |level: &Arc<RuleLevel>, keyword: &str| level.names.iter().any(|name| **name == *keyword);
+        let is_deeper = |keyword: &str| {
+            self.schema.0.rules.iter().any(|rule| rule.levels[1..].iter().any(|level| below(level, keyword)))
+        };
+        let is_among = |keyword: &str| names.iter().any(|name| **name == *keyword) && !is_deeper(keyword);
         self.listed.iter().all(|listed| is_among(&listed.keyword))
             && self.likes.iter().all(|(keyword, _)| is_among(keyword))
             && self.present.iter().chain(&*self.absent).all(|keyword| is_among(keyword))

@@ -33,7 +33,7 @@ fn open(world: &SimWorld, host: &str) -> Both {
 }
 
 /// A handle, and its journal, which takes records without any checks.
-fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
+pub fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
     let options = LocalOptions { url: "/s".into(), writable: true, ..LocalOptions::default() };
     let local = LocalStore::open(world.process(host), Path::new("/s"), options).unwrap();
     let journal = local.journal().clone();

@@ -1,8 +1,6 @@
 //! Hand-overs (J-55) in the catalog, and at both ends of a connection.
 
-use std::path::Path;
-use std::sync::Arc;
-
+use crate::catalog_owners::with_journal;
 use crate::shared::*;
 use fieldstone::catalog::{CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
@@ -11,9 +9,6 @@ use fieldstone::{
     ArchiveOptions, ErrorKind, ListOptions, OpenOptions, Request, Result, Session, Store, Value, loopback,
 };
 use fieldstone_format::catalog::*;
-use fieldstone_journal::Journal;
-use fieldstone_store::LocalStore;
-use fieldstone_store::local::LocalOptions;
 
 const ALICE: u32 = 501;
 const BOB: u32 = 502;
@@ -34,16 +29,6 @@ fn world() -> (SimWorld, Both) {
 
 fn open(world: &SimWorld, host: &str) -> Both {
     with_journal(world, host).0
-}
-
-/// A handle, and its journal, which takes records without any checks.
-fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
-    let options = LocalOptions { url: "/s".into(), writable: true, ..LocalOptions::default() };
-    let local = LocalStore::open(world.process(host), Path::new("/s"), options).unwrap();
-    let journal = local.journal().clone();
-    let store = Store::of(local, CatalogSettings::default(), false);
-    let catalog = store.catalog_with(CatalogSettings { engine: Some("memory:".into()) });
-    (Both { store, catalog }, journal)
 }
 
 fn over(ops: &Both, from: u32, to: u32) -> u64 {

@@ -4,8 +4,10 @@ use crate::common::*;
 use crate::takeovers::{act, close, compact};
 use crate::wipe::{wipe, wipe_with};
 use fieldstone_core::env::sim::{OpKind, SimWorld};
+use fieldstone_core::schema::Schema;
 use fieldstone_journal::Session;
 use fieldstone_store::api::*;
+use fieldstone_store::conformance::Opening;
 use fieldstone_testkit::random::seeded;
 
 /// Fields and bytes that a wipe would hide. With an age that all have, a walk counts them.
@@ -49,6 +51,31 @@ fn whole_datasets_are_counted_without_a_walk() {
     assert_eq!(counts(&store, "run=a", false), (30_000, 239_993));
     assert_eq!(wipe(&store, "run=b").fields, 30_000);
     assert_eq!(counts(&store, "run=b", false), (0, 0));
+}
+
+/// The dataset has a year and month, and its indexes the days: a request for days selects some of them.
+#[test]
+fn a_keyword_at_two_levels_selects_by_the_deeper_one() {
+    let world = SimWorld::new(1);
+    let schema =
+        Schema::parse("date: Date; [ run, date:YearMonth [ date:Date [ variable, step? ] ] ]").unwrap();
+    let again = || {
+        let how = Opening { schema: Some(schema.clone()), ..Opening::default() };
+        open_in(&world.process("a"), &how).unwrap()
+    };
+    let store = again();
+    for date in ["20240102", "20240103", "20240104"] {
+        put(&store, &format!("run=a,date={date},variable=t"), b"1").unwrap();
+    }
+    store.flush(&Session::default()).unwrap();
+    close(&store);
+    compact(&again());
+    let store = again();
+    for (request, fields) in [("date=20240102", 1), ("date=20240102/20240103", 2), ("run=a", 3)] {
+        assert_eq!(counts(&store, request, false), (fields, fields), "{request}");
+    }
+    assert_eq!(wipe(&store, "date=20240102/20240103").fields, 2);
+    assert_eq!(listed(&store), ["{run=a,date=202401}{date=20240104}{variable=t}"]);
 }
 
 #[test]
