@@ -68,11 +68,15 @@ pub enum Planted {
     EraseShown,
     /// A purge condemns files of arrays that entries name.
     ArrayFileFreed,
+    /// A hide goes on when it was ended.
+    HideOutlivesEnd,
+    /// A backup does not take what was added to logs that it has.
+    BackupLacksCommits,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 27] = [
+    pub const ALL: [Planted; 29] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -100,6 +104,8 @@ impl Planted {
         Planted::WipeWithoutAge,
         Planted::EraseShown,
         Planted::ArrayFileFreed,
+        Planted::HideOutlivesEnd,
+        Planted::BackupLacksCommits,
     ];
 
     /// Its name on a command line.
@@ -132,6 +138,8 @@ impl Planted {
             Planted::WipeWithoutAge => "wipe-without-age",
             Planted::EraseShown => "erase-shown",
             Planted::ArrayFileFreed => "array-file-freed",
+            Planted::HideOutlivesEnd => "hide-outlives-end",
+            Planted::BackupLacksCommits => "backup-lacks-commits",
         }
     }
 

@@ -10,8 +10,8 @@ use fieldstone::catalog::{
 use fieldstone::graph::{Deletion, RelationPut, VertexName};
 use fieldstone::prelude::*;
 use fieldstone::{
-    ArchiveOptions, CompactOptions, Compression, DType, Error, FieldSpec, Id, PurgeOptions, RemoveOptions,
-    Request, Result, Run, Session, Store, Target, Value, WipeOptions,
+    ArchiveOptions, CompactOptions, Compression, DType, DatasetAccess, Error, FieldSpec, Id, PurgeOptions,
+    RemoveOptions, Request, Result, Run, Session, Store, Target, Value, WipeOptions,
 };
 use fieldstone_core::env::{Env, create_dirs_alike, write_all_at};
 use fieldstone_format::crc;
@@ -40,6 +40,8 @@ pub enum Call {
     Purge(u64),
     /// Wipes what a request selects, or what of it is older than the world.
     Wipe(String, bool),
+    /// Hides what a request selects, or shows it again.
+    Hide(String, bool),
 }
 
 /// Makes calls in order, all for one session. An error ends them, and comes with the number of its call.
@@ -79,6 +81,8 @@ fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
             let options = WipeOptions { older_than, doit: true, all: false };
             store.wipe(&Request::parse(request)?, &options).map(drop)
         }
+        Call::Hide(request, true) => store.hide(&Request::parse(request)?).map(drop),
+        Call::Hide(request, false) => store.unhide(&Request::parse(request)?).map(drop),
     }
 }
 
@@ -132,7 +136,7 @@ fn field(store: &Store, key: &Key, what: &What, is_compressed: bool, session: &S
             }
         }
         // By a call of its own: `Call::Wipe`.
-        What::Wiped => Ok(()),
+        What::Wiped | What::Hidden(..) => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::store_record::{Range, RangeAction};
 
 use super::Snapshot;
@@ -49,6 +50,9 @@ pub(super) fn in_force(made: &[Arc<StoreRange>], folder_owner: Option<u32>) -> V
                 && !hide.ended_for.contains(&by)
         };
         let Some(at) = all.iter().rposition(is_its) else { continue };
+        if planted::is(Planted::HideOutlivesEnd) {
+            continue;
+        }
         if is_above || all[at].made.user == by {
             all.remove(at);
         } else {

@@ -4,11 +4,12 @@
 //! * `transaction`: beginning and deciding; `annotator`: deletions of attributes; `relations`: deletions of relations;
 //! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
 //! * `maintainer`: ends of logs whose processes are gone, or seem so; takeovers;
-//! * `wiper`: wipes; `eraser`: erasures;
+//! * `wiper`: wipes and hides; `eraser`: erasures; `administrator`: backups;
 //! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
 //!
 //! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
 
+mod administrator;
 mod annotator;
 mod eraser;
 mod maintainer;
