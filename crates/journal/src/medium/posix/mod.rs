@@ -153,12 +153,12 @@ impl FileMedium {
         }
     }
 
-    /// Opens a file below the folder for reading, as a new handle: it sees bytes that others added meanwhile. Corrupt
-    /// if the file is gone or not a plain file, because the index names it.
+    /// Opens a file below the folder for reading, as a new handle: it sees bytes that others added meanwhile. `data-gone` if
+    /// the file is not there, Corrupt if it is not a plain file, because the index names it.
     pub fn open_inside(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
         let path = self.root().join(path);
         self.env.disk.open_plain(&path, false).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => Error::corrupt("the file is gone"),
+            std::io::ErrorKind::NotFound => Code::DataGone.error("the file is gone"),
             std::io::ErrorKind::InvalidInput => Error::corrupt("it is not a plain file"),
             _ => Error::io("open", &path, e),
         })
