@@ -5,6 +5,7 @@
 //! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
 //! * `maintainer`: ends of logs whose processes are gone, or seem so; takeovers;
 //! * `wiper`: wipes and hides; `eraser`: erasures; `administrator`: backups;
+//! * `owner`: locks, overlays, rules of retention; `mover`: moves, and other stores that name fields;
 //! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
 //!
 //! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
@@ -13,6 +14,8 @@ mod administrator;
 mod annotator;
 mod eraser;
 mod maintainer;
+mod mover;
+mod owner;
 pub mod reader;
 mod relations;
 mod together;
@@ -55,5 +58,11 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::Forget => maintainer::forget(simulation, step),
         Verb::Wipe => wiper::wipe(simulation, step),
         Verb::Expunge => eraser::expunge(simulation, step),
+        Verb::Lock => owner::lock(simulation, step),
+        Verb::Overlay => owner::overlay(simulation, step),
+        Verb::Retain => owner::retain(simulation, step),
+        Verb::Move => mover::move_away(simulation, step),
+        Verb::Point => mover::point(simulation, step),
+        Verb::Nap => maintainer::nap(simulation, step),
     }
 }
