@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,15 +38,21 @@ def last(copy: Shown | None, writer: bytes, end: int | None) -> int | None:
     """The last commit of a log that counts, where it ends with `end` otherwise."""
     if copy is None:
         return end
-    shown = copy.sequences.get(writer, copy.sequences.get(writer[:8], 0))
+    shown = marked(copy, writer)
     return shown if end is None else min(shown, end)
 
 
-def shown(reader: SimpleNamespace, store: Path) -> Shown | None:
-    """The version that a backup shows; None for any other store."""
+def marked(copy: Shown | None, writer: bytes) -> int:
+    """The commit of a log up to which the mark of a copy vouches for all of them."""
+    return 0 if copy is None else copy.sequences.get(writer, copy.sequences.get(writer[:8], 0))
+
+
+def shown(reader: SimpleNamespace, store: Path) -> tuple[Shown | None, Callable[[bytes], int]]:
+    """The version that a backup shows, None for other stores; and what the mark of any copy vouches for."""
     if not (store / NAME).exists():
-        return None
+        return None, partial(marked, None)
     parts = re.fullmatch(FORM, (store / NAME).read_bytes())
     reader.check(parts, f"{NAME} is damaged")
     reader.check(reader.crc32c(parts[1] + parts[5]) == int(parts[4], 16), f"{NAME} is damaged")
-    return Shown(reader, parts[3].decode()) if parts[2] == b"backup" else None
+    version = Shown(reader, parts[3].decode())
+    return version if parts[2] == b"backup" else None, partial(marked, version)

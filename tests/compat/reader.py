@@ -152,11 +152,11 @@ Entry = namedtuple(
 class Log(File):
     """The log of one writer (4). `problem`: the damage of its header; its commits still count."""
 
-    def __init__(self, store: Path, writer: bytes, slot: tuple) -> None:
+    def __init__(self, store: Path, writer: bytes, slot: tuple, marked: int = 0) -> None:
         super().__init__(store, f"logs/{writer.hex()}.log")
         self.writer, self.slot, self.sealed, self.problem, self.lowest = writer, slot, {}, "", 24
         self.attempt, self.began = None, []  # of its last commit; when its attempt began, by log
-        self.other = False  # whether it is of another version
+        self.other, self.marked = False, marked  # whether it is of another version; what a copy's mark has
         start = self.read(0, min(24, self.end)).ljust(24, b"\0")
         self.first = int.from_bytes(start[20:], "little")
         try:
@@ -218,8 +218,8 @@ class Log(File):
             return stamp, previous, runs, side, decision
 
     def is_whole(self, f: Frame) -> bool:
-        """Whether the body matches, or a board's slot vouches for it (14, step 3)."""
-        vouched = f.at < self.slot[1] or (f.at, f.hash) == tuple(self.slot[1:])
+        """Whether the body matches, or a board's slot or a copy's mark vouches for it (14, step 3)."""
+        vouched = f.at < self.slot[1] or (f.at, f.hash) == tuple(self.slot[1:]) or f.sequence <= self.marked
         return vouched or crc32c(self.read(f.at + 40, f.length - 92 - 2 * f.size)) == f.body_crc
 
     def last(self) -> Frame | None:
@@ -323,10 +323,9 @@ def acceptances(data: bytes, count: int) -> list[tuple]:
                 body = zstandard.ZstdDecompressor().stream_reader(body[head.at :]).read(length + 1)
             with parts_of(body, "acceptance") as a:
                 writer, number, form = a.get("ivB")
-                check(form < 3 and (form == 2 or bool(form) == bool(number)), f"acceptance of form {form}")
-                what = a.get("vv")[0] if form == 0 else a.list("vv") if form == 2 else None
-                _why_and_fields, _keys = a.get("tv"), a.list("t")
-                found.append((writer, number, form, what))
+                check(form < 4 and (form == 2 or bool(form % 3) == bool(number)), f"acceptance form {form}")
+                what = a.get("vv")[0] if form == 0 else a.list("vv") if form > 1 else None
+                found.append((writer, number, form, what, a.get("tv"), a.list("t"))[:4])
     return found
 
 
@@ -337,7 +336,7 @@ class Store:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
         self.entries, self.sums, self.decisions, slots = [], [], {}, {}
         own, self.sequences, owners, absent, logs = SimpleNamespace(**globals()), {}, {}, {}, {}
-        self.wipes, self.copy = wipes.Wipes(own, self), copies.shown(own, self.path)
+        self.wipes, (self.copy, self.marked) = wipes.Wipes(own, self), copies.shown(own, self.path)
         self.taken = takeovers.Takeovers(own, self)
         check((self.path / "logs").is_dir(), "the folder logs is missing")
         for path in self.path.glob("boards/*.board"):
@@ -350,7 +349,7 @@ class Store:
         found = (log.stem for log in self.path.glob("logs/*.log") if re.fullmatch("[0-9a-f]{32}", log.stem))
         for writer in {*map(bytes.fromhex, found), *slots}:
             try:
-                logs[writer] = Log(self.path, writer, slots.get(writer, (0, 0, 0)))
+                logs[writer] = Log(self.path, writer, slots.get(writer, (0, 0, 0)), self.marked(writer))
             except (Damage, OSError) as problem:
                 absent[writer] = str(problem)
         self.logs = logs = {writer: log for writer, log in logs.items() if not self.taken.replaces(log)}
@@ -361,7 +360,7 @@ class Store:
         for path in self.path.glob("logs/*.end"):
             with self.noting():
                 self.obey(path, logs)
-        ends, given_up = self.accepted(logs, owners | {log.writer: log.owner for log in logs.values()})
+        ends, self.gone = self.accepted(logs, owners | {log.writer: log.owner for log in logs.values()})
         for writer, problem in absent.items():
             if writer not in ends and (owners.get(writer), writer) not in self.taken.logs:
                 self.problems.append(problem)
@@ -381,7 +380,8 @@ class Store:
                     if not log.frame(f.at, 0) or not log.frame(0, f.at + f.length):
                         self.problems.append(f"{log.name}: head or foot of the frame at {f.at}")
                     self.sums.append((log, *side[:3]))
-                    if not any(of[:2] == (log.writer, f.sequence) and len(of) == 3 for of in given_up):
+                    own = [of[1:] for of in self.gone if of[0] == log.writer and len(of) == 4]
+                    if not any(0 <= b - f.at < f.length if n == 3 else a == f.sequence for a, b, n in own):
                         self.sums.append((log, f.at + 40, f.length - 92 - 2 * f.size, f.body_crc))
                     self.sums += [(log, f.at + f.length - 52 - n * f.size, f.size, f.crc) for n in (1, 2)]
                     for transaction, *verdict in decision:
@@ -397,8 +397,8 @@ class Store:
         self.entries = [
             e
             for e in self.entries + self.taken.entries
-            if (e.log.writer, e.number, e.ordinal) not in given_up
-            and (e.place[0] not in (1, 2) or takeovers.holder(e) not in given_up)
+            if (e.log.writer, e.number, e.ordinal, 2) not in self.gone
+            and (e.place[0] not in (1, 2) or takeovers.holder(e) not in self.gone)
         ]
         with self.noting():
             form = rb"(fieldstone store\nformat 1\nid [0-9a-f]{32}\n)crc32c ([0-9a-f]{8})\n(schema\n(?s:.*))"
@@ -438,7 +438,7 @@ class Store:
             if form == 0:
                 ends[writer] = min(what, ends.get(writer, what))
             given_up |= (
-                {(writer, number)} if form == 1 else {(writer, *e) for e in what} if form == 2 else set()
+                {(writer, number)} if form == 1 else {(writer, *e, form) for e in what} if form > 1 else set()
             )
         return ends, given_up
 
@@ -465,9 +465,8 @@ class Store:
         check(2 * size <= length, "meta part of more than half of its segment")
         self.sums += [(file, offset, size, crc), (file, second, size, crc)]
         with parts_of(file.read(offset, size, crc, second), f"{file.name}: segment at {offset}") as c:
-            version = c.get("Bvv")[0]
+            version, commits, sequence, stamp = c.get("Bvv")[0], [], 0, 0
             check(version in (1, 2), "version of the segment")
-            commits, sequence, stamp = [], 0, 0
             for growth, stamp_growth, time, flags in (c.get("vvvB") for _ in range(c.one("v"))):
                 check(flags < (2, 8)[version - 1], f"flags {flags} of a commit")
                 sequence, stamp = sequence + growth, stamp + stamp_growth
@@ -480,7 +479,8 @@ class Store:
             (filter_length, _hashes, filter_crc), directory = c.get("vBI"), c.list("vIvk")
         at, ends = offset + size, [*(first for _, _, _, first in directory[1:]), last]
         for (length, crc, count, first), end in zip(directory, ends, strict=True):
-            with self.noting((first, end)), parts_of(file.read(at, length, crc), f"{file.name} at {at}") as c:
+            safe = suppress(Damage) if (log.writer, number, at, 3) in self.gone else self.noting((first, end))
+            with safe, parts_of(file.read(at, length, crc), f"{file.name} at {at}") as c:
                 entries = []
                 while c.at < length:
                     entries.append(parse_entry(c.one("k"), c.one("b"), log, commits, version))

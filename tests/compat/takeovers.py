@@ -84,6 +84,7 @@ class Takeovers:
         self.logs: dict[tuple[int, bytes], SimpleNamespace] = {}  # by owner and writer
         self.entries, self.oldest, self.losses, self.floors = [], [], [], {}
         self.transactions: set[tuple[int, bytes]] = set()  # with their owners
+        self.damaged: list[tuple[tuple, str]] = []  # blocks of entries: how an acceptance names each, and why
         self.stamps: dict[bytes, list[tuple[int, int]]] = {}  # sequences and stamps of kept commits
         newest: dict[str, int] = {}
         folder_owner = (store.path / "logs").stat().st_uid
@@ -121,8 +122,10 @@ class Takeovers:
         if table not in one.tables:
             return
         count, height, *root, first, last = one.tables[table]
+        self.tolerant = table == ENTRIES
         rows = list(self.block(one, root, height, count, first))
-        self.reader.check(rows[-1][0] == last, f"{one.file.name}: table {table} ends with another key")
+        right = rows[-1][1] is None or rows[-1][0] == last
+        self.reader.check(right, f"{one.file.name}: table {table} ends with another key")
         pairs = [(a[0], b[0]) for a, b in pairwise(rows)]
         right = all(a < b or (a == b and table == ENTRIES) for a, b in pairs)
         self.reader.check(right, f"{one.file.name}: order of table {table}")
@@ -133,7 +136,14 @@ class Takeovers:
     ) -> Iterator[tuple[bytes, bytes]]:
         file, at, stored, crc = place
         data = self.store.file(one, file) if file else one.file
-        packed = data.read(at, stored, crc)
+        try:
+            packed = data.read(at, stored, crc)
+        except self.reader.Damage as damage:
+            if not self.tolerant:
+                raise
+            self.damaged.append(((one.writer, file, at, 3), str(damage)))
+            yield from [(first, None)] * count  # whether somebody gave them up is known later
+            return
         self.reader.check(packed[0] < 2, f"{one.file.name}: form of the block at {at}")
         body = unpack(self.reader, packed) if packed[0] else packed[1:]
         found = []
@@ -201,6 +211,8 @@ class Takeovers:
             )
         numbers = [row for _, row in commits]
         for key, value in self.rows(one, ENTRIES):
+            if value is None:
+                continue
             entry = self.reader.parse_entry(key, value, one, numbers, 2)
             commit = self.reader.Cursor(value).one("v")
             self.entries.append(entry._replace(log=commits[commit][0]))
@@ -235,7 +247,11 @@ class Takeovers:
         self.transactions |= {(one.owner, key)}
 
     def settle(self) -> None:
-        """Leaves out what came late for transactions that are forgotten (7.4)."""
+        """Leaves out what came late for transactions that are forgotten (7.4); names what nobody gave up."""
+        for place, damage in self.damaged:
+            if place not in self.store.gone:
+                self.store.problems.append(damage)
+                self.store.lost += [(b"", None)]
 
         def counts(e: object) -> bool:
             if not e.txn or (e.log.owner, e.log.writer) in self.logs:

@@ -104,3 +104,25 @@ def test_entries_that_are_given_up_are_left_out(store: Path) -> None:
     assert before - keys(store) <= {key}
     names = [(e.log.writer, e.number, e.ordinal) for e in reader.Store(store).entries]
     assert (entry.log.writer, entry.number, entry.ordinal) not in names
+
+
+def test_a_block_of_an_index_that_is_given_up_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with fst.open(path) as made:
+        for step in range(900):
+            made.archive(f"run=a,variable=t,step={step}", f"value {step}".encode())
+    (log,) = (path / "logs").glob("*.log")
+    whole = log.read_bytes()
+    for at in range(10_000, len(whole), 4_000):
+        log.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        opened = reader.Store(path)
+        if [end is not None for _, end in opened.lost] == [True]:
+            break
+    (problem,) = opened.problems
+    offset = int(reader.re.search(r"bytes at (\d+)", problem)[1])
+    accepting(path, bytes.fromhex(log.stem), b"\3" + varint(1) + varint(0) + varint(offset))
+    opened = reader.Store(path)
+    assert opened.problems == [] and opened.verify() == []
+    found = opened.fields()
+    assert 100 < len(found) < 900
+    assert all(opened.read(key) == b"value " + reader.json.loads(key)["step"].encode() for key in found)

@@ -70,11 +70,35 @@ pub enum Planted {
     ArrayFileFreed,
     /// A hand-over makes nothing another's.
     HandOverIgnored,
+    /// A hide goes on when it was ended.
+    HideOutlivesEnd,
+    /// A backup does not take what was added to logs that it has.
+    BackupLacksCommits,
+    /// A reader shows rows of a side record that says that they were erased.
+    ErasedShown,
+    /// A rule of retention wipes what is younger than its age.
+    RuleWithoutAge,
+    /// A move removes fields from the source before they are durable in the target.
+    MoveRemovesFirst,
+    /// Nobody asks whether a lock forbids archives into a dataset.
+    LockIgnored,
+    /// An overlay goes on when it was ended.
+    OverlayOutlivesEnd,
+    /// A purge drops what another store names.
+    PointerIgnored,
+    /// Files are removed although the name of the takeover that replaces them is not durable.
+    UnlinkBeforeSync,
+    /// A maker that slept names its takeover after the newest one, which it has not seen.
+    TakeoverByOldLook,
+    /// A takeover forgets which transactions another one has sealed.
+    TakeoverWithoutSeals,
+    /// A writer takes a slot of a board that another one's log has.
+    SlotReused,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 28] = [
+    pub const ALL: [Planted; 40] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -103,6 +127,18 @@ impl Planted {
         Planted::EraseShown,
         Planted::ArrayFileFreed,
         Planted::HandOverIgnored,
+        Planted::HideOutlivesEnd,
+        Planted::BackupLacksCommits,
+        Planted::ErasedShown,
+        Planted::RuleWithoutAge,
+        Planted::MoveRemovesFirst,
+        Planted::LockIgnored,
+        Planted::OverlayOutlivesEnd,
+        Planted::PointerIgnored,
+        Planted::UnlinkBeforeSync,
+        Planted::TakeoverByOldLook,
+        Planted::TakeoverWithoutSeals,
+        Planted::SlotReused,
     ];
 
     /// Its name on a command line.
@@ -136,6 +172,18 @@ impl Planted {
             Planted::EraseShown => "erase-shown",
             Planted::ArrayFileFreed => "array-file-freed",
             Planted::HandOverIgnored => "hand-over-ignored",
+            Planted::HideOutlivesEnd => "hide-outlives-end",
+            Planted::BackupLacksCommits => "backup-lacks-commits",
+            Planted::ErasedShown => "erased-shown",
+            Planted::RuleWithoutAge => "rule-without-age",
+            Planted::MoveRemovesFirst => "move-removes-first",
+            Planted::LockIgnored => "lock-ignored",
+            Planted::OverlayOutlivesEnd => "overlay-outlives-end",
+            Planted::PointerIgnored => "pointer-ignored",
+            Planted::UnlinkBeforeSync => "unlink-before-sync",
+            Planted::TakeoverByOldLook => "takeover-by-old-look",
+            Planted::TakeoverWithoutSeals => "takeover-without-seals",
+            Planted::SlotReused => "slot-reused",
         }
     }
 

@@ -9,6 +9,7 @@
 //! what    = 0 last: varint known: varint     of the log: commits up to `last` count; `known` were known
 //!         | 1                                the data log as a whole
 //!         | 2 varint { sequence: varint ordinal: varint }     single entries of the writer, in this order
+//!         | 3 varint { file: varint offset: varint }          blocks of the index, of a log or a takeover
 //! ```
 //!
 //! ```
@@ -50,6 +51,9 @@ pub enum Lost {
     Whole,
     /// Entries of the writer that do not count: sequence of the commit and ordinal, in order.
     Entries(Vec<(u64, u64)>),
+    /// Blocks of the index in a log, or in the takeover with this id, with all entries in them: file (0, or a data log) and
+    /// offset, in order.
+    Index(Vec<(u32, u64)>),
 }
 
 /// An accepted loss.
@@ -89,6 +93,14 @@ pub fn encode(acceptance: &Acceptance) -> SideRecord {
                 body.put_varint(*ordinal);
             }
         }
+        Lost::Index(blocks) => {
+            body.push(3);
+            body.put_varint(blocks.len() as u64);
+            for (file, offset) in blocks {
+                body.put_varint(u64::from(*file));
+                body.put_varint(*offset);
+            }
+        }
     }
     body.put_bytes(acceptance.why.as_bytes());
     body.put_varint(acceptance.fields);
@@ -118,6 +130,20 @@ pub fn decode(record: &SideRecord) -> Result<Option<Acceptance>> {
             match entries.is_sorted_by(|a, b| a < b) {
                 true => Lost::Entries(entries),
                 false => return Err(cursor.fail("the entries of an acceptance are not in order")),
+            }
+        }
+        (3, 0) => {
+            let mut blocks = Vec::new();
+            for _ in 0..cursor.count(2)? {
+                let file = u32::try_from(cursor.varint()?);
+                blocks.push((
+                    file.map_err(|_| cursor.fail("a file's number exceeds 32 bits"))?,
+                    cursor.varint()?,
+                ));
+            }
+            match !blocks.is_empty() && blocks.is_sorted_by(|a, b| a < b) {
+                true => Lost::Index(blocks),
+                false => return Err(cursor.fail("the blocks of an acceptance are not in order")),
             }
         }
         _ => return Err(cursor.fail("an acceptance has an unknown form")),
@@ -150,6 +176,7 @@ mod tests {
             of(2, Lost::Whole),
             of(0, Lost::Entries(vec![(1, 0), (1, 4), (3, 0)])),
             of(1, Lost::Entries(vec![])),
+            of(0, Lost::Index(vec![(0, 70), (2, 44), (2, 90)])),
         ];
         for made in all {
             let record = encode(&made);
@@ -160,7 +187,8 @@ mod tests {
             }
             assert_eq!(decode(&SideRecord { kind: 0x0301, ..record }).ok(), Some(None));
         }
-        for wrong in [of(1, Lost::Beyond { last: 1, known: 2 }), of(0, Lost::Whole)] {
+        let unsorted = of(0, Lost::Index(vec![(2, 44), (0, 70)]));
+        for wrong in [of(1, Lost::Beyond { last: 1, known: 2 }), of(0, Lost::Whole), unsorted] {
             assert!(decode(&encode(&wrong)).is_err());
         }
         assert!(decode(&encode(&of(0, Lost::Entries(vec![(2, 0), (1, 0)])))).is_err());

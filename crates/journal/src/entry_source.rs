@@ -146,12 +146,20 @@ struct TakeoverWalk {
 }
 
 impl TakeoverWalk {
-    /// The outcome of a move; a tolerant walk goes on behind a damaged block.
+    /// Whether the last move failed at a block that was given up.
+    fn is_given_up(&self) -> bool {
+        let failed = self.rows.as_ref().and_then(Rows::failed);
+        failed.is_some_and(|block| self.takeover.gives_up(Some(block)))
+    }
+
+    /// The outcome of a move; a walk goes on behind a block that was given up, and a tolerant one behind any damaged one.
     fn moved(&mut self, mut outcome: Result<bool>) -> Result<bool> {
         loop {
             match outcome {
-                Err(e) if self.tolerant && e.kind() == ErrorKind::Corrupt => {
-                    self.damage.push(self.takeover.named(e));
+                Err(e) if e.kind() == ErrorKind::Corrupt && (self.tolerant || self.is_given_up()) => {
+                    if !self.is_given_up() {
+                        self.damage.push(self.takeover.named(e));
+                    }
                     let Some(rows) = self.rows.as_mut().filter(|rows| rows.is_inside()) else {
                         return Ok(false);
                     };
@@ -228,7 +236,13 @@ impl EntryCursor {
             Walk::Segment(cursor) => cursor.advance_under(key),
             Walk::Takeover(walk) => {
                 let outcome = walk.rows.as_mut().map_or(Ok(false), |rows| rows.advance_under(key));
-                outcome.map_err(|e| walk.takeover.named(e))
+                match outcome {
+                    Err(e) if e.kind() == ErrorKind::Corrupt && walk.is_given_up() => {
+                        let more = walk.advance()?;
+                        Ok(more && walk.rows.as_ref().is_some_and(|rows| rows.key() == key))
+                    }
+                    outcome => outcome.map_err(|e| walk.takeover.named(e)),
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::crc;
 use fieldstone_format::segment::{BlockCursor, Filter, SegmentMeta, SegmentRef};
@@ -22,6 +23,8 @@ pub struct Segment {
     number: u64,
     meta: OnceLock<Arc<SegmentMeta>>,
     filter: OnceLock<Filter>,
+    /// Offsets in its file of blocks that were given up, which readers pass over if they are damaged.
+    given_up: Mutex<Vec<u64>>,
 }
 
 impl Segment {
@@ -33,7 +36,22 @@ impl Segment {
         cache: Arc<BlockCache>,
     ) -> Segment {
         let number = cache.next();
-        Segment { writer, reference, medium, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }
+        let (meta, filter, given_up) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Segment { writer, reference, medium, cache, number, meta, filter, given_up }
+    }
+
+    /// Lets readers pass over the block at an offset of its file, if it is damaged: somebody gave it up.
+    pub fn give_up(&self, offset: u64) {
+        let mut given_up = self.given_up.lock();
+        if !given_up.contains(&offset) {
+            given_up.push(offset);
+        }
+    }
+
+    /// Whether somebody gave block `index` up.
+    pub fn gives_up(&self, index: usize) -> bool {
+        let place = self.meta().ok().and_then(|meta| meta.directory.get(index));
+        place.is_some_and(|place| self.given_up.lock().contains(&(self.reference.offset + place.offset)))
     }
 
     /// The file that it stands in, as messages name it.
@@ -212,6 +230,7 @@ impl SegmentCursor {
         self.entry = 0;
         self.block = match self.segment.block(index) {
             Ok(block) => Some(BlockCursor::new(block)),
+            Err(e) if e.kind() == ErrorKind::Corrupt && self.segment.gives_up(index) => None,
             Err(e) if self.tolerant && e.kind() == ErrorKind::Corrupt => {
                 self.damage.push(e);
                 None

@@ -10,8 +10,8 @@ use fieldstone::catalog::{
 use fieldstone::graph::{Deletion, RelationPut, VertexName};
 use fieldstone::prelude::*;
 use fieldstone::{
-    ArchiveOptions, CompactOptions, Compression, DType, Error, FieldSpec, Id, PurgeOptions, RemoveOptions,
-    Request, Result, Run, Session, Store, Target, Value, WipeOptions,
+    ArchiveOptions, CompactOptions, Compression, DType, DatasetAccess, Error, FieldSpec, Id, LockKind,
+    PurgeOptions, RemoveOptions, Request, Result, Run, Session, Store, Target, Value, WipeOptions,
 };
 use fieldstone_core::env::{Env, create_dirs_alike, write_all_at};
 use fieldstone_format::crc;
@@ -40,6 +40,12 @@ pub enum Call {
     Purge(u64),
     /// Wipes what a request selects, or what of it is older than the world.
     Wipe(String, bool),
+    /// Hides what a request selects, or shows it again.
+    Hide(String, bool),
+    /// Locks datasets against archives, or unlocks them.
+    Lock(String, bool),
+    /// Shows what a request selects as another run, too, or ends that.
+    Overlay(String, &'static str, bool),
 }
 
 /// Makes calls in order, all for one session. An error ends them, and comes with the number of its call.
@@ -78,6 +84,16 @@ fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
             let older_than = is_young.then_some(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
             let options = WipeOptions { older_than, doit: true, all: false };
             store.wipe(&Request::parse(request)?, &options).map(drop)
+        }
+        Call::Hide(request, true) => store.hide(&Request::parse(request)?).map(drop),
+        Call::Hide(request, false) => store.unhide(&Request::parse(request)?).map(drop),
+        Call::Lock(request, true) => store.lock(&Request::parse(request)?, LockKind::Archive).map(drop),
+        Call::Lock(request, false) => store.unlock(&Request::parse(request)?, LockKind::Archive).map(drop),
+        Call::Overlay(request, run, true) => {
+            store.overlay(&Request::parse(request)?, &[("run", run)]).map(drop)
+        }
+        Call::Overlay(request, run, false) => {
+            store.end_overlay(&Request::parse(request)?, &[("run", run)]).map(drop)
         }
     }
 }
@@ -132,7 +148,7 @@ fn field(store: &Store, key: &Key, what: &What, is_compressed: bool, session: &S
             }
         }
         // By a call of its own: `Call::Wipe`.
-        What::Wiped => Ok(()),
+        What::Wiped | What::Hidden(..) => Ok(()),
     }
 }
 

@@ -80,10 +80,22 @@ pub enum Verb {
     Wipe,
     /// It makes unreadable what a run of its user's hides.
     Expunge,
+    /// It locks a run of its user's, in vain for nobody, and unlocks it.
+    Lock,
+    /// It shows a run of its user's under another name for a while.
+    Overlay,
+    /// It makes a rule of retention for which everything is too young, maintains the store, and ends the rule.
+    Retain,
+    /// In a copy of the world it moves a run of its user's to another store.
+    Move,
+    /// In a copy of the world another store names a run of its user's.
+    Point,
+    /// Maintenance sleeps while others do its work.
+    Nap,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 28] = [
+const VERBS: [(Verb, &str, u64); 34] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -112,6 +124,12 @@ const VERBS: [(Verb, &str, u64); 28] = [
     (Verb::Forget, "forget", 4),
     (Verb::Wipe, "wipe", 5),
     (Verb::Expunge, "expunge", 4),
+    (Verb::Lock, "lock", 3),
+    (Verb::Overlay, "overlay", 3),
+    (Verb::Retain, "retain", 3),
+    (Verb::Move, "move", 4),
+    (Verb::Point, "point", 3),
+    (Verb::Nap, "nap", 4),
 ];
 
 /// One step.

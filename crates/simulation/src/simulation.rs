@@ -19,6 +19,8 @@ use crate::process::{self, ALICE, Outcome, PLACES, Process, Purpose, Stopped, Tr
 pub const ROOT: &str = "/s";
 /// Hosts of readers; that of the last has no writer, and its user owns nothing.
 pub const READERS: [&str; 3] = ["ant", "cat", "dog"];
+/// The host of the administrator, who makes backups.
+pub const ADMIN: &str = "elk";
 const SECOND: u64 = 1_000_000_000;
 
 /// An error of the simulation: the store is wrong.
@@ -35,6 +37,8 @@ pub struct KeptVersion {
     pub is_unsure: bool,
     /// Keys of fields in it that were erased since: it shows them no more.
     pub erased: BTreeSet<String>,
+    /// How often somebody had hidden fields, or shown them again.
+    pub hides: u64,
 }
 
 /// A simulation.
@@ -74,6 +78,10 @@ pub struct Simulation {
     pub compactions: u64,
     /// How often somebody purged.
     pub purges: u64,
+    /// How often somebody hid fields, or showed them again.
+    pub hides: u64,
+    /// The content of the backup, if there is one.
+    pub backup: Option<Look>,
     /// Calls that failed.
     pub failures: u64,
     /// Processes that died, each with at most one file under a temporary name.
@@ -113,6 +121,7 @@ impl Simulation {
         world.set_tracing(false);
         PLACES.iter().for_each(|(host, user)| world.set_uid(host, *user));
         READERS.iter().filter(|host| **host == "dog").for_each(|host| world.set_uid(host, 503));
+        world.set_uid(ADMIN, 0);
         let has_links = !random.one_in(5);
         world.set_links(has_links);
         let staleness = random.one_in(4).then(|| (1 + random.below(30)) * SECOND);
@@ -136,6 +145,8 @@ impl Simulation {
             maintenances: 0,
             compactions: 0,
             purges: 0,
+            hides: 0,
+            backup: None,
             deaths: 0,
             left_by_cut: 0,
             failures: 0,

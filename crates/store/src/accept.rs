@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! * what can still be read is never given up: a log counts up to its last commit that can be read, and of a data log that
-//!   is there only entries whose blocks do not match their checksums are named;
+//!   is there only entries whose blocks do not match their checksums are named; of an index, the blocks that cannot be read;
 //! * what the folder holds now decides, not what this handle read of it before.
 
 use std::collections::BTreeMap;
@@ -115,7 +115,9 @@ impl Losses<'_> {
         let Some(log) = self.snapshot.log(writer) else { return false };
         let (accepted, mut damaged) = (&self.snapshot.accepted, false);
         let walked = self.journal.medium().inspect().check(log, &mut |ends, outcome| {
-            damaged |= outcome.is_err() && !accepted.concerns_commit(writer, ends.sequence);
+            let is_accepted = accepted.concerns_commit(writer, ends.sequence)
+                || accepted.has_block_within(writer, &(ends.frame..ends.end()));
+            damaged |= outcome.is_err() && !is_accepted;
         });
         damaged || walked.is_err()
     }
@@ -133,7 +135,7 @@ impl Losses<'_> {
             Ok(())
         })?;
         if by_writer.is_empty() {
-            return Err(self.no_entries(file));
+            return self.accept_index(file);
         }
         for writer in by_writer.keys() {
             self.check_may(*writer, self.snapshot.user_of(*writer))?;
@@ -151,11 +153,52 @@ impl Losses<'_> {
         Ok(AcceptanceReport { file, what, fields, keys, ..report })
     }
 
+    /// Accepts what the index of a takeover lost: nobody knows which entries stood in its damaged blocks.
+    fn accept_index(&self, file: &str) -> Result<AcceptanceReport> {
+        let mut takeovers = self.snapshot.taken.takeovers().all().iter();
+        let Some(takeover) = takeovers.find(|takeover| takeover.shown == file) else {
+            return Err(self.no_entries(file));
+        };
+        let blocks = damaged_blocks(takeover)?;
+        if blocks.is_empty() {
+            return Err(self.no_entries(file));
+        }
+        let id = takeover.header.id;
+        self.check_may(id, Some(takeover.user))?;
+        let report = self.record(id, 0, Lost::Index(blocks), Vec::new())?;
+        Ok(AcceptanceReport { file: file.to_owned(), ..report })
+    }
+
+    /// The blocks of a log's index that cannot be read.
+    fn damaged_segments(&self, writer: Id) -> Result<Vec<(u32, u64)>> {
+        let mut blocks = Vec::new();
+        for segment in self.snapshot.log(writer).iter().flat_map(|log| &log.segments) {
+            // Without its list of blocks nobody knows where they are.
+            let Ok(meta) = segment.meta() else { return Ok(Vec::new()) };
+            for (index, place) in meta.directory.iter().enumerate() {
+                match segment.block_uncached(index) {
+                    Err(e) if e.kind() == ErrorKind::Corrupt && !segment.gives_up(index) => {
+                        blocks.push((segment.reference.file, segment.reference.offset + place.offset));
+                    }
+                    Err(e) if e.kind() != ErrorKind::Corrupt => return Err(e),
+                    _ => {}
+                }
+            }
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        Ok(blocks)
+    }
+
     /// Why no entry of a file can be given up.
     fn no_entries(&self, file: &str) -> Error {
         let mut takeovers = self.snapshot.taken.takeovers().all().iter();
         let is_whole = |takeover: &Arc<Takeover>| {
-            TakeoverTable::ALL.into_iter().all(|table| takeover.check(table, |_, _| Ok(())).is_ok())
+            let is_sound = |table| {
+                table == TakeoverTable::Entries && takeover.gives_up(None)
+                    || takeover.check(table, |_, _| Ok(())).is_ok()
+            };
+            TakeoverTable::ALL.into_iter().all(is_sound)
         };
         let is_named = self.snapshot.problems.iter().any(|problem| problem.damage && problem.file == file);
         match takeovers.find(|takeover| takeover.shown == file) {
@@ -224,7 +267,9 @@ impl Losses<'_> {
                 return Ok((Lost::Whole, self.concerned((writer, number), false)?));
             }
         }
+        let in_index = if number == 0 { self.damaged_segments(writer)? } else { Vec::new() };
         match damaged.entries.is_empty() {
+            true if !in_index.is_empty() => Ok((Lost::Index(in_index), damaged)),
             true if number == 0 && self.has_damage(writer) => Err(unnamed(file)),
             true => Err(nothing(file, "all that commits name there can be read")),
             false => Ok((damaged.lost(), damaged)),
@@ -251,6 +296,29 @@ impl Losses<'_> {
         })?;
         Ok(concerned)
     }
+}
+
+/// The blocks with entries of a takeover that cannot be read; with one of the inner blocks goes all below it.
+fn damaged_blocks(takeover: &Arc<Takeover>) -> Result<Vec<(u32, u64)>> {
+    let Some(mut rows) = takeover.cursor(TakeoverTable::Entries) else { return Ok(Vec::new()) };
+    let mut blocks: Vec<(u32, u64)> = Vec::new();
+    loop {
+        match rows.advance() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                let failed = rows.failed().filter(|block| !takeover.gives_up(Some(*block)));
+                blocks.extend(failed.map(|block| (block.file, block.offset)));
+                if !rows.is_inside() {
+                    break;
+                }
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    blocks.sort_unstable();
+    blocks.dedup();
+    Ok(blocks)
 }
 
 /// Whether the bytes of an entry cannot be read.

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::store_record::STORE_RECORDS_SINCE;
@@ -136,7 +137,8 @@ impl Maintainer<'_> {
             return Ok(());
         }
         let now = journal.env().clock.now();
-        let age = Some(now.saturating_sub(i64::try_from(older).unwrap_or(i64::MAX)));
+        let before = now.saturating_sub(i64::try_from(older).unwrap_or(i64::MAX));
+        let age = Some(before).filter(|_| !planted::is(Planted::RuleWithoutAge));
         let request = Request::parse(&rule.rule.text)?;
         let selection = journal.schema().make(|schema| schema.select_at(&request, now))?;
         let doit = !self.what.dry_run;

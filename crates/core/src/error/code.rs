@@ -289,7 +289,7 @@ codes! {
         "A log has lost commits that other files mention.",
         "Restore it, or accept the loss.";
     DataGone = "data-gone", Corrupt, final,
-        "A data log, or a file with arrays, is missing, and commits refer to it.",
+        "A data log, a takeover or a file of arrays is missing, and others refer to it.",
         "Restore it, or accept the loss.";
     LogsGone = "logs-gone", Corrupt, final,
         "A store's folder of logs is missing: the store is partly mounted, or partly restored.",

@@ -78,6 +78,7 @@ mod written;
 use std::collections::HashSet;
 use std::fmt;
 
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
@@ -397,6 +398,9 @@ impl<'a> Transfer<'a> {
         let transaction = self.to.begin()?;
         match self.carry(transaction, leaving, &mut arrays) {
             Ok(Some((report, Some(carried)))) => {
+                if let Some(removal) = leaving.filter(|_| planted::is(Planted::MoveRemovesFirst)) {
+                    removal.make(self.from)?;
+                }
                 // If this fails, nobody knows whether it was decided: the files of arrays stay.
                 self.to.decide(transaction, true)?;
                 arrays.end(true);

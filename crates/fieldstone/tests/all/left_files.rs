@@ -133,6 +133,32 @@ fn files_that_a_killed_job_left_unshown_are_shown_by_the_next_one_or_by_the_call
 }
 
 #[test]
+fn a_header_that_does_not_describe_the_arrays_is_named_as_damage() {
+    for level in [1, 2, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let files = write_steps(&store, level, 0..2);
+        let whole = fs::read(&files[0]).unwrap();
+        let (mut named, mut tried) = (0, 0);
+        // Bytes behind the number of records: lengths, types and places, and some that mean nothing here, such as names.
+        for at in 12..160 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x11;
+            fs::write(&files[0], &bytes).unwrap();
+            let report = store.verify(&Request::default()).unwrap();
+            let is_named = |damage: &fieldstone::Damage| files[0].ends_with(&damage.file);
+            assert!(report.damaged.iter().all(is_named), "level {level}, byte {at}: {report:?}");
+            assert!(report.damaged.len() <= 1, "level {level}, byte {at}: {report:?}");
+            (named, tried) = (named + report.damaged.len(), tried + 1);
+        }
+        println!("level {level}: {named} of {tried} bytes");
+        assert!(2 * named > tried, "level {level}: {named} of {tried}");
+        fs::write(&files[0], &whole).unwrap();
+        assert!(store.verify(&Request::default()).unwrap().ok(), "level {level}");
+    }
+}
+
+#[test]
 fn files_that_nothing_refers_to_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());

@@ -164,7 +164,7 @@ fn what_no_backup_has_is_accepted_by_the_names_that_verify_prints() {
     let all = content(&folder.path().join("store"));
     for (path, bytes) in all.iter().filter(|(path, _)| !path.ends_with("fieldstone.store")) {
         match path.extension().and_then(|e| e.to_str()) {
-            // An index that is damaged is not accepted.
+            // Other parts of these than entries of fields are not accepted.
             Some("takeover" | "log" | "end") => {}
             _ => flip(path, bytes.len() * 3 / 4, 1),
         }

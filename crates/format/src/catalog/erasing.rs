@@ -2,6 +2,7 @@
 
 use fieldstone_core::Result;
 use fieldstone_core::catalog::{AttributeBatch, Values};
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::value::{Value, ValueType};
 
 use super::Record;
@@ -10,7 +11,10 @@ use crate::log::SideRecord;
 
 /// The rows of a side record whose values were erased: they are as rows that were deleted.
 pub fn rows_erased(side: &SideRecord) -> Result<Vec<u32>> {
-    erased::rows_of(side)
+    match planted::is(Planted::ErasedShown) {
+        true => Ok(Vec::new()),
+        false => erased::rows_of(side),
+    }
 }
 
 /// A record of attributes without the values of the rows that `is_gone` names, and their number; `None` if it has none of

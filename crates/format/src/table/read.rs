@@ -16,6 +16,8 @@ pub struct TableCursor<S> {
     path: Vec<OpenBlock>,
     /// Number of the current row.
     row: u64,
+    /// The block that the last move could not read.
+    failed: Option<BlockRef>,
 }
 
 /// A block, and where the cursor is in it.
@@ -121,7 +123,7 @@ impl OpenBlock {
 impl<S: BlockSource> TableCursor<S> {
     /// A cursor before the first row.
     pub fn new(table: &TableRef, source: S) -> TableCursor<S> {
-        TableCursor { table: table.clone(), source, path: Vec::new(), row: 0 }
+        TableCursor { table: table.clone(), source, path: Vec::new(), row: 0, failed: None }
     }
 
     /// The current row's key.
@@ -144,6 +146,11 @@ impl<S: BlockSource> TableCursor<S> {
         self.path.last().map_or((0, 0), |leaf| (leaf.first_row, leaf.rows))
     }
 
+    /// After an error, the block that could not be read, if it was one.
+    pub fn failed(&self) -> Option<&BlockRef> {
+        self.failed.as_ref()
+    }
+
     /// Whether it is between the first and the last row; after an error, whether it can go on.
     pub fn is_inside(&self) -> bool {
         !self.path.is_empty()
@@ -151,6 +158,7 @@ impl<S: BlockSource> TableCursor<S> {
 
     /// Moves to the next row; `false` at the end. After an error it goes on behind the block that could not be read.
     pub fn advance(&mut self) -> Result<bool> {
+        self.failed = None;
         if self.path.is_empty() {
             self.open_root()?;
         } else {
@@ -228,6 +236,7 @@ impl<S: BlockSource> TableCursor<S> {
     /// one key may begin in a leaf before the one that begins with the key.
     fn descend(&mut self, is_before: impl Fn(&[u8], u64) -> bool) -> Result<()> {
         self.path.clear();
+        self.failed = None;
         self.open_root()?;
         while self.path.len() <= usize::from(self.table.height) {
             let block = self.path.last_mut().ok_or_else(|| Error::internal("no block is open"))?;
@@ -245,7 +254,8 @@ impl<S: BlockSource> TableCursor<S> {
     }
 
     fn open_root(&mut self) -> Result<()> {
-        let body = self.source.block(&self.table.root)?;
+        let root = self.table.root;
+        let body = self.source.block(&root).inspect_err(|_| self.failed = Some(root))?;
         self.push(body, 0, self.table.rows, None)
     }
 
@@ -263,7 +273,7 @@ impl<S: BlockSource> TableCursor<S> {
         let block = self.path.last().ok_or_else(|| Error::internal("no block is open"))?;
         let (reference, rows) = block.child.ok_or_else(|| Error::internal("no child is chosen"))?;
         let (first_row, key) = (block.first_row + block.before, block.key.clone());
-        let body = self.source.block(&reference)?;
+        let body = self.source.block(&reference).inspect_err(|_| self.failed = Some(reference))?;
         self.push(body, first_row, rows, Some(key))
     }
 

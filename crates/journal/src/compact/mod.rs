@@ -62,11 +62,12 @@ mod walk;
 use std::collections::HashSet;
 
 use fieldstone_core::env::Env;
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::owner::Owner;
 use fieldstone_format::table::TableRef;
-use fieldstone_format::takeover::{Maker, TakeoverHeader, TakeoverRecord, TakeoverTable};
+use fieldstone_format::takeover::{Maker, TakeoverHeader, TakeoverRecord, TakeoverTable, parse_file_name};
 
 use self::commits::{CommitNumbers, write_side};
 use self::entries::EntryMerge;
@@ -83,7 +84,7 @@ pub(crate) use self::walk::protection;
 pub use self::walk::{ErasedSide, Eraser, Judge, MetEntry, SideCommit, Verdict};
 use crate::identity::random_id;
 use crate::medium::Medium;
-use crate::medium::posix::{LinkOutcome, TakeoverFile};
+use crate::medium::posix::{FileMedium, LinkOutcome, TakeoverFile};
 use crate::snapshot::Snapshot;
 
 /// How long files stay that a takeover replaced, nanoseconds.
@@ -201,6 +202,9 @@ pub(crate) fn make(
     let files = medium.files().ok_or_else(|| Error::internal("a takeover is made outside of a folder"))?;
     let id = random_id(env);
     let mut header = header(env, inputs, id);
+    if planted::is(Planted::TakeoverByOldLook) {
+        header.number = newest_named(files, &header.owner.name())? + 1;
+    }
     // R67: this name comes before the data log, and goes after it.
     let mut file = TakeoverFile::create(files, id, header.encode().len())?;
     let adopted = inputs.part.as_ref().map(|part| files.adopt(part, id)).transpose()?.flatten();
@@ -214,7 +218,9 @@ pub(crate) fn make(
     // Once the takeover may have its name, its data log stays, whatever happens.
     let outcome = match named {
         Ok(LinkOutcome::Own) => {
-            file.sync_name()?;
+            if !planted::is(Planted::UnlinkBeforeSync) {
+                file.sync_name()?;
+            }
             return progress.end().map(|()| Made::Done);
         }
         Ok(LinkOutcome::Unsure(error)) => return Err(error),
@@ -228,6 +234,13 @@ pub(crate) fn make(
     payload.give_up(medium, id);
     let _ = progress.end();
     outcome
+}
+
+/// The greatest number of a takeover of an owner by the names that are there now, whoever has looked at them.
+fn newest_named(files: &FileMedium, owner: &str) -> Result<u64> {
+    let names = files.names_in("logs")?;
+    let own = names.iter().filter_map(|name| parse_file_name(name)).filter(|(of, _)| *of == owner);
+    Ok(own.map(|(_, number)| number).max().unwrap_or(0))
 }
 
 fn header(env: &Env, inputs: &Inputs, id: Id) -> TakeoverHeader {

@@ -1,5 +1,6 @@
 //! Backups of a store in a folder: a round of copying, and the promotion of a backup (J-51).
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ impl Journal {
                 identity: self.access().identity().clone(),
                 version: snapshot.version(),
                 content: content(&snapshot),
+                given_up: given_up(&snapshot),
             };
             let to = Target::open(target, folder, &source)?;
             let shown = shown(target, folder)?;
@@ -108,6 +110,16 @@ fn shown(env: &Env, folder: &Path) -> Result<Option<Arc<Snapshot>>> {
 pub(super) fn open_read(env: &Env, folder: &Path) -> Result<Journal> {
     let url = folder.display().to_string();
     Journal::open(env.clone(), folder, JournalOptions { url, must_exist: true, ..JournalOptions::default() })
+}
+
+/// The last commits of living logs of which an acceptance names entries.
+fn given_up(snapshot: &Snapshot) -> HashSet<(Id, u64)> {
+    let accepted = &snapshot.accepted;
+    let concerned = snapshot.logs.iter().filter(|log| {
+        accepted.concerns_commit(log.writer, log.record.sequence)
+            || accepted.has_block_within(log.writer, &(log.ends.frame..log.ends.end()))
+    });
+    concerned.map(|log| (log.writer, log.record.sequence)).collect()
 }
 
 pub(super) fn content(snapshot: &Snapshot) -> SnapshotFiles {

@@ -71,7 +71,14 @@ impl Ranges<'_> {
         (shown, age): (&Snapshot, Option<i64>),
         session: &Session,
     ) -> Result<()> {
-        let version = shown.version().to_record();
+        let version = shown.version();
+        // A takeover counts as soon as it has its name, which its maker may not have made durable yet. If a power cut took it, the
+        // record would speak of nothing, and all that it hides would be back.
+        if let Some(files) = self.committer.looks().medium.files().filter(|_| !version.takeovers().is_empty())
+        {
+            files.sync_logs()?;
+        }
+        let version = version.to_record();
         let range = |selection| Range { action: action.clone(), selection, version: version.clone(), age };
         self.put(selections.into_iter().map(range), session)
     }

@@ -5,12 +5,14 @@
 //! not count.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use fieldstone_format::Id;
 use fieldstone_format::acceptance::Lost;
 
-use super::AcceptedLoss;
+use super::{AcceptedLoss, SnapshotLog};
+use crate::takeover::Takeovers;
 
 /// The user who may do anything.
 const ROOT: u32 = 0;
@@ -25,6 +27,8 @@ pub struct Accepted {
     files: HashSet<(Id, u32)>,
     /// Entries that are given up: writer, sequence, ordinal.
     entries: HashSet<(Id, u64, u64)>,
+    /// Blocks of indexes that are given up: log or takeover, file, offset.
+    blocks: HashSet<(Id, u32, u64)>,
 }
 
 impl Accepted {
@@ -57,6 +61,7 @@ impl Accepted {
             }
             Lost::Whole => drop(self.files.insert((writer, number))),
             Lost::Entries(entries) => self.entries.extend(entries.iter().map(|(s, o)| (writer, *s, *o))),
+            Lost::Index(blocks) => self.blocks.extend(blocks.iter().map(|(f, o)| (writer, *f, *o))),
         }
         self.all.push(loss);
     }
@@ -94,6 +99,23 @@ impl Accepted {
     /// Whether entries of a commit were given up by their names.
     pub fn concerns_commit(&self, writer: Id, sequence: u64) -> bool {
         self.entries.iter().any(|(of, number, _)| (*of, *number) == (writer, sequence))
+    }
+
+    /// Whether a block of a log's index was given up that lies in the log between two addresses.
+    pub fn has_block_within(&self, log: Id, range: &Range<u64>) -> bool {
+        self.blocks.iter().any(|(of, file, at)| (*of, *file) == (log, 0) && range.contains(at))
+    }
+
+    /// Lets the readers of these logs and takeovers pass over blocks that were given up.
+    pub(super) fn give_up_blocks(&self, logs: &[Arc<SnapshotLog>], takeovers: &Takeovers) {
+        for (of, file, offset) in &self.blocks {
+            let segments = logs.iter().filter(|log| log.writer == *of).flat_map(|log| &log.segments);
+            segments
+                .filter(|segment| segment.reference.file == *file)
+                .for_each(|segment| segment.give_up(*offset));
+            let takeover = takeovers.all().iter().find(|takeover| takeover.header.id == *of);
+            takeover.iter().for_each(|takeover| takeover.give_up((*file, *offset)));
+        }
     }
 
     /// Whether entries are to be looked at: some were given up.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::store_record::{Range, RangeAction};
 
 use super::ranges::{ROOT, StoreRange, is_shallow};
@@ -53,6 +54,9 @@ pub(super) fn in_force(
                 && !hide.ended_for.iter().any(|(user, _)| *user == by)
         };
         let Some(at) = all.iter().rposition(is_its) else { continue };
+        if planted::is(Planted::HideOutlivesEnd) {
+            continue;
+        }
         let hide = &all[at].made;
         let is_own = hide.is_of(by, made.stamp, hand_overs) && !is_above(hide.user);
         if is_above(by) || is_own {

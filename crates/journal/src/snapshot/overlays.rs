@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::key::{KeyValue, LEVELS};
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::Id;
 use fieldstone_format::keys::{decode_names, encode_value, skip_value};
 use fieldstone_format::store_record::{Range, RangeAction};
@@ -204,7 +205,9 @@ impl Overlays {
                     && made.range.selection == one.range.selection
                     && (is_above || made.is_of(by, one.stamp, hand_overs))
             };
-            if let Some(at) = left.iter().rposition(is_its) {
+            if let Some(at) = left.iter().rposition(is_its)
+                && !planted::is(Planted::OverlayOutlivesEnd)
+            {
                 left.remove(at);
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::keys::level_ends;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::store_record::{self, Pointer, StoreRecord};
@@ -77,7 +78,7 @@ impl PointedKeys {
 
     /// Whether a pointer that counts in its dataset selects an encoded key.
     pub fn have(&self, key: &[u8], snapshot: &Snapshot) -> Result<bool> {
-        if self.0.is_empty() {
+        if self.0.is_empty() || planted::is(Planted::PointerIgnored) {
             return Ok(false);
         }
         let (levels, dataset) = (all_values(key)?, &key[..level_ends(key)?[0]]);

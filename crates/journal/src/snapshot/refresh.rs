@@ -141,6 +141,7 @@ impl Refresher {
         };
         let accepted = Accepted::find(living.chain(taken.accepted.iter().cloned()), owner, user);
         let logs = self.up_to_ends(&accepted)?;
+        accepted.give_up_blocks(&logs, taken.takeovers());
         let snapshot = Snapshot::new(logs, taken, &claims, owner, Some(&self.current))?;
         let (foreign, mut losses, without_logs) = (findings.foreign, findings.losses, findings.without_logs);
         let is_accepted = |loss: &Loss| accepted.end(loss.log).is_some_and(|end| loss.seen >= end);
@@ -260,6 +261,7 @@ impl Refresher {
         logs: Vec<Arc<SnapshotLog>>,
         taken: Arc<TakeoverContent>,
     ) -> Result<Snapshot> {
+        self.current.accepted.give_up_blocks(&logs, taken.takeovers());
         let snapshot = Snapshot::new(logs, taken, &self.watch.claims(), self.watch.folder_owner(), None)?;
         Ok(Snapshot { accepted: self.current.accepted.clone(), ..snapshot })
     }

@@ -20,6 +20,7 @@ mod logs;
 use std::fmt;
 use std::sync::Arc;
 
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::owner::Owner;
@@ -64,6 +65,8 @@ pub struct Takeover {
     cached_as: u64,
     commits: Leaves<TakenCommit>,
     logs: Leaves<TakenLog>,
+    /// Blocks of its entries that were given up, which readers pass over if they are damaged: file and offset.
+    given_up: Mutex<Vec<(u32, u64)>>,
 }
 
 impl Takeover {
@@ -78,7 +81,8 @@ impl Takeover {
         let record = TakeoverRecord::decode(record_bytes, &header)?;
         let digest = TakeoverHeader::digest(header_bytes, record_bytes);
         let cached_as = cache.next();
-        let (commits, logs, place) = (Leaves::default(), Leaves::default(), shown.as_str().into());
+        let (commits, logs, given_up) = (Leaves::default(), Leaves::default(), Mutex::default());
+        let place = shown.as_str().into();
         Ok(Takeover {
             header,
             record,
@@ -92,7 +96,22 @@ impl Takeover {
             cached_as,
             commits,
             logs,
+            given_up,
         })
+    }
+
+    /// Lets readers of entries pass over a block, if it is damaged: somebody gave it up.
+    pub fn give_up(&self, block: (u32, u64)) {
+        let mut given_up = self.given_up.lock();
+        if !given_up.contains(&block) {
+            given_up.push(block);
+        }
+    }
+
+    /// Whether somebody gave a block up; without one, whether there is any such block.
+    pub fn gives_up(&self, block: Option<&BlockRef>) -> bool {
+        let given_up = self.given_up.lock();
+        block.map_or(!given_up.is_empty(), |block| given_up.contains(&(block.file, block.offset)))
     }
 
     /// Its number among the takeovers of its owner.

@@ -36,7 +36,9 @@ pub fn expunge(simulation: &mut Simulation, step: &Step) -> Checked {
         Err(error) if simulation.has_links => return Err(format!("erasure on {host}: {}", text(&error))),
         Err(_) => return Ok(()),
     };
-    let Some(shown) = shown.filter(|_| report.left.is_empty()) else { return Ok(()) };
+    // Hidden fields are not shown, and stay.
+    let is_sure = report.left.is_empty() && simulation.hides == 0;
+    let Some(shown) = shown.filter(|_| is_sure) else { return Ok(()) };
     for kept in &mut simulation.kept {
         // Opaque fields have one version each; an array may share pieces with the one that hides it.
         let of_run = format!("{{run={run}}}{{variable=o}}");

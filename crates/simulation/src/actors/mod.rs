@@ -4,15 +4,19 @@
 //! * `transaction`: beginning and deciding; `annotator`: deletions of attributes; `relations`: deletions of relations;
 //! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
 //! * `maintainer`: ends of logs whose processes are gone, or seem so; takeovers;
-//! * `wiper`: wipes; `eraser`: erasures; `heir`: hand-overs;
+//! * `wiper`: wipes and hides; `eraser`: erasures; `heir`: hand-overs; `administrator`: backups;
+//! * `owner`: locks, overlays, rules of retention; `mover`: moves, and other stores that name fields;
 //! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
 //!
 //! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
 
+mod administrator;
 mod annotator;
 mod eraser;
 mod heir;
 mod maintainer;
+mod mover;
+mod owner;
 pub mod reader;
 mod relations;
 mod together;
@@ -55,5 +59,11 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::Forget => maintainer::forget(simulation, step),
         Verb::Wipe => wiper::wipe(simulation, step),
         Verb::Expunge => eraser::expunge(simulation, step),
+        Verb::Lock => owner::lock(simulation, step),
+        Verb::Overlay => owner::overlay(simulation, step),
+        Verb::Retain => owner::retain(simulation, step),
+        Verb::Move => mover::move_away(simulation, step),
+        Verb::Point => mover::point(simulation, step),
+        Verb::Nap => maintainer::nap(simulation, step),
     }
 }

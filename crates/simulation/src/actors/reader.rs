@@ -7,11 +7,12 @@ use fieldstone::prelude::*;
 use fieldstone::{Code, Field, ListOptions, Mode, Request, Result, RetrieveOptions, Session, Store};
 use fieldstone_core::env::sim::Random;
 
+use super::administrator;
 use crate::look::Look;
 use crate::model::fields::Shown;
 use crate::plan::{PROCESSES, Step};
 use crate::process::text;
-use crate::simulation::{Checked, KeptVersion, READERS, Simulation, open, temporary};
+use crate::simulation::{Checked, KeptVersion, READERS, ROOT, Simulation, open, temporary};
 
 /// When worlds begin.
 const BEGIN: i64 = 1_704_067_200_000_000_000;
@@ -76,8 +77,10 @@ pub fn remember(simulation: &mut Simulation, step: &Step) -> Checked {
         hold(&store, &mut random).map_err(|error| format!("a reader cannot hold: {}", text(&error)))?;
     simulation.held.extend(held);
     let is_unsure = simulation.model.shows_unacknowledged();
-    simulation.kept.push(KeptVersion { version, look, is_unsure, erased: BTreeSet::new() });
-    Ok(())
+    let hides = simulation.hides;
+    simulation.kept.push(KeptVersion { version, look, is_unsure, erased: BTreeSet::new(), hides });
+    // Drawn last, so that the rest of a step is what it was before there were backups.
+    if random.one_in(3) { administrator::back_up(simulation) } else { Ok(()) }
 }
 
 /// A field that a reader holds, with its content now.
@@ -108,7 +111,8 @@ fn check_held(simulation: &Simulation) -> Checked {
 
 /// A list of the fields that became visible since a version names all that differ.
 fn check_since(simulation: &mut Simulation, kept: &KeptVersion) -> Checked {
-    if !simulation.model.is_certain() {
+    // Fields that are shown again became visible before the version.
+    if !simulation.model.is_certain() || simulation.hides > kept.hides {
         return Ok(());
     }
     let store = handle(simulation, 0, false)?;
@@ -173,7 +177,8 @@ pub fn verify(simulation: &mut Simulation, everything: bool) -> Checked {
 
 /// The store holds no more files than its handles made, and no more bytes than a bound for what was written.
 pub fn check_space(simulation: &Simulation) -> Checked {
-    let files = simulation.world.files();
+    let files: Vec<PathBuf> =
+        simulation.world.files().into_iter().filter(|path| path.starts_with(ROOT)).collect();
     let names = || files.iter().map(|path| path.to_string_lossy());
     let of = |part: &str| names().filter(|name| name.contains(part)).count() as u64;
     let logs = names().filter(|name| name.contains("/logs/") && name.ends_with(".log")).count() as u64;
@@ -210,8 +215,10 @@ fn check_short_log(simulation: &Simulation, step: &Step) -> Checked {
     let status = open(&copy.process(READERS[0]), Mode::Read, "", None).and_then(|store| store.status());
     let writers = status.map_err(|error| format!("a reader gets no status: {}", text(&error)))?.writers;
     let living: BTreeSet<String> = writers.iter().map(|writer| format!("{}.log", writer.writer)).collect();
-    let is_living =
-        |path: &PathBuf| path.file_name().is_some_and(|name| living.contains(&*name.to_string_lossy()));
+    let is_living = |path: &PathBuf| {
+        path.starts_with(ROOT)
+            && path.file_name().is_some_and(|name| living.contains(&*name.to_string_lossy()))
+    };
     let logs: Vec<PathBuf> = copy.files().into_iter().filter(is_living).collect();
     if logs.is_empty() {
         return Ok(());
@@ -243,6 +250,7 @@ pub fn finish(simulation: &mut Simulation, step: &Step) -> Checked {
         look_back(simulation, step)?;
     }
     verify(simulation, step.seed.is_multiple_of(4))?;
+    administrator::check(simulation)?;
     check_space(simulation)?;
     // Only then has each log a slot for its last commit.
     if simulation.is_calm { check_short_log(simulation, step) } else { Ok(()) }

@@ -30,6 +30,10 @@ pub enum Content {
     Decision(bool),
     /// The fields of a run are wiped, or of one variable of it, unless they are all too young for it.
     Wipe(String, Option<String>, bool),
+    /// The fields of a run are hidden, or of one variable of it.
+    Hide(String, Option<String>),
+    /// All that somebody hid of a run is shown again.
+    Show(String),
 }
 
 /// The key of a field.
@@ -70,6 +74,8 @@ pub enum What {
     Remove,
     /// A change that was wiped: it only names its attempt.
     Wiped,
+    /// A change that these hides hide: meanwhile it only names its attempt.
+    Hidden(Vec<CommitId>, Box<What>),
 }
 
 /// The place of an attribute; its user is the commit's.

@@ -1,10 +1,10 @@
 //! Fields as the specification defines them: the newest attempt, the visible generation, painted in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fieldstone_core::env::sim::Random;
 
-use super::change::{CELLS, SHAPE, What};
+use super::change::{CELLS, CommitId, Key, SHAPE, What};
 use super::state::StoreState;
 
 /// A field as a reader sees it: whether all elements are there, the number of bytes, and their checksum.
@@ -47,7 +47,7 @@ pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
     let mut opaque = None;
     for (_, what) in counting {
         match what {
-            What::Wiped => {}
+            What::Wiped | What::Hidden(..) => {}
             What::Remove => (field, opaque) = (None, None),
             What::Bytes(seed, length) => opaque = Some((*seed, *length)),
             What::Whole(value) => field = Some((vec![Some(*value); CELLS], 0)),
@@ -72,7 +72,13 @@ pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
 impl StoreState {
     /// The number of versions of each opaque field, with those that newer ones hide.
     pub fn versions_of_opaque(&self) -> BTreeMap<String, usize> {
-        self.versions.iter().map(|(key, commits)| (key.text(), commits.len())).collect()
+        let is_hidden = |key: &Key, id: &CommitId| {
+            self.hidden_versions.iter().any(|(_, of, hidden)| (of, hidden) == (key, id))
+        };
+        let count = |(key, commits): (&Key, &BTreeSet<CommitId>)| {
+            (key.text(), commits.iter().filter(|id| !is_hidden(key, id)).count())
+        };
+        self.versions.iter().map(count).filter(|(_, count)| *count > 0).collect()
     }
 
     /// All fields, by the texts of their keys.

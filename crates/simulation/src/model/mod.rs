@@ -90,7 +90,7 @@ impl Model {
     pub fn written(&self) -> (usize, usize) {
         let bytes = |commit: &Commit| match &commit.content {
             Content::Changes(changes) => changes.iter().map(Change::bytes).sum(),
-            Content::Decision(_) | Content::Wipe(..) => 0,
+            _ => 0,
         };
         (self.commits.values().map(bytes).sum(), self.commits.len())
     }

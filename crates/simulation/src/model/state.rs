@@ -23,6 +23,8 @@ pub struct StoreState {
     pub fields: BTreeMap<Key, Vec<(Option<u32>, What)>>,
     /// Commits that hold a version of an opaque field.
     pub versions: BTreeMap<Key, BTreeSet<CommitId>>,
+    /// Versions of opaque fields that hides hide: the hide, the key, the commit.
+    pub hidden_versions: BTreeSet<(CommitId, Key, CommitId)>,
     /// Attributes at each place, by the user who wrote them: the newest call alone.
     pub attributes: BTreeMap<(AttributePlace, u32), Written>,
     /// Attributes that were deleted.
@@ -56,13 +58,15 @@ impl StoreState {
                 (Content::Changes(_), Some(transaction)) => {
                     prepared.entry(transaction).or_default().push((id, commit));
                 }
-                (Content::Wipe(..), Some(_)) => {}
+                (Content::Wipe(..) | Content::Hide(..) | Content::Show(_), Some(_)) => {}
                 (Content::Decision(is_committed), Some(transaction)) => {
                     state.ends.insert(transaction, *is_committed);
                     let all = prepared.remove(&transaction).filter(|_| *is_committed);
                     all.into_iter().flatten().for_each(|(id, commit)| state.apply(id, commit));
                 }
                 (Content::Wipe(run, variable, false), None) => state.wipe(run, variable.as_deref()),
+                (Content::Hide(run, variable), None) => state.hide(id, run, variable.as_deref()),
+                (Content::Show(run), None) => state.show(run),
                 (Content::Decision(_) | Content::Wipe(..), None) => {}
             }
         }
@@ -97,6 +101,36 @@ impl StoreState {
             changes.iter_mut().for_each(|(_, what)| *what = What::Wiped);
         }
         self.versions.retain(|key, _| !is_wiped(key));
+        self.hidden_versions.retain(|(_, key, _)| !is_wiped(key));
+    }
+
+    /// Hides what is visible now, until it is shown again.
+    fn hide(&mut self, id: CommitId, run: &str, variable: Option<&str>) {
+        let is_hidden = |key: &Key| key.run == run && variable.is_none_or(|name| key.variable == name);
+        for (_, changes) in self.fields.iter_mut().filter(|(key, _)| is_hidden(key)) {
+            for (_, what) in changes {
+                match what {
+                    What::Hidden(by, _) => by.push(id),
+                    What::Wiped => {}
+                    _ => *what = What::Hidden(vec![id], Box::new(what.clone())),
+                }
+            }
+        }
+        for (key, commits) in self.versions.iter().filter(|(key, _)| is_hidden(key)) {
+            self.hidden_versions.extend(commits.iter().map(|commit| (id, key.clone(), *commit)));
+        }
+    }
+
+    /// Ends all hides of a run: they hide nothing elsewhere.
+    fn show(&mut self, run: &str) {
+        for (_, changes) in self.fields.iter_mut().filter(|(key, _)| key.run == run) {
+            for (_, what) in changes {
+                if let What::Hidden(_, hidden) = what {
+                    *what = (**hidden).clone();
+                }
+            }
+        }
+        self.hidden_versions.retain(|(_, key, _)| key.run != run);
     }
 
     fn apply(&mut self, id: CommitId, commit: &Commit) {

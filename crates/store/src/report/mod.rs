@@ -2,6 +2,8 @@
 
 mod advice;
 mod dump;
+mod headers;
+mod missing;
 mod stats;
 mod status;
 mod verify;

@@ -1,6 +1,6 @@
 //! Writers, transactions and problems.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::env::{Env, Identity};
@@ -9,6 +9,7 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::acceptance::{Acceptance, Lost};
 use fieldstone_format::attempt::Origin;
+use fieldstone_format::takeover;
 use fieldstone_journal::medium::{DataLoss, Inspect};
 
 use crate::api::{
@@ -142,8 +143,9 @@ fn problems(inspect: &dyn Inspect, snapshot: &Snapshot, files: &Files) -> Result
             _ => {}
         }
     }
+    let in_logs = files.medium().files().map_or(Ok(Default::default()), |files| files.names_in("logs"))?;
     all.extend(snapshot.problems.iter().map(|problem| StatusProblem {
-        code: code(snapshot, problem),
+        code: code(snapshot, problem, &in_logs),
         file: problem.file.clone(),
         why: problem.why.clone(),
     }));
@@ -161,10 +163,13 @@ fn handed_over(identity: &dyn Identity, snapshot: &Snapshot) -> Vec<StatusProble
     snapshot.hand_overs.iter().map(note).collect()
 }
 
-/// The code of a problem with a log or board.
-fn code(snapshot: &Snapshot, problem: &Problem) -> Option<Code> {
+/// The code of a problem with a log, a takeover or a board, given the names among the logs.
+fn code(snapshot: &Snapshot, problem: &Problem, in_logs: &HashSet<String>) -> Option<Code> {
     let of = |text: &String| text.starts_with(&problem.file);
+    let name = problem.file.strip_prefix("logs/").unwrap_or_default();
+    let is_gone = takeover::parse_file_name(name).is_some() && !in_logs.contains(name);
     match (problem.damage, problem.skipped) {
+        (true, _) if is_gone => Some(Code::DataGone),
         (true, _) if snapshot.losses.iter().any(|loss| loss.file == problem.file) => Some(Code::LogShortened),
         (true, _) if snapshot.foreign.iter().any(of) => Some(Code::FormatVersion),
         (true, _) => Some(Code::Corrupt),
@@ -187,6 +192,10 @@ pub fn acceptance(identity: &dyn Identity, loss: &AcceptedLoss, files: &Files) -
         Lost::Whole => format!("all of it is given up, bytes of {fields} fields"),
         Lost::Entries(entries) if entries.is_empty() => "all of it is given up".to_owned(),
         Lost::Entries(entries) => format!("{} damaged entries are given up", entries.len()),
+        Lost::Index(blocks) => {
+            let plural = if blocks.len() == 1 { "" } else { "s" };
+            format!("{} damaged block{plural} of its index given up, with all entries there", blocks.len())
+        }
     };
     // A record without entries names a file beside the logs.
     let beside = keys.first().filter(|_| *lost == Lost::Entries(Vec::new()));

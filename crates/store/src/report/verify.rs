@@ -18,11 +18,13 @@ use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::segment::{BlockCursor, SegmentMeta};
 use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_journal::Journal;
-use fieldstone_journal::entry_source::{EntrySource, Place};
+use fieldstone_journal::entry_source::{EntryCursor, EntrySource, Place};
 use fieldstone_journal::medium::Inspect;
 use fieldstone_journal::segment::Segment;
 use fieldstone_journal::takeover::Takeover;
 
+use super::headers::ArrayHeaders;
+use super::missing::{missing_takeovers, unexplained_data};
 use super::status::accepted;
 use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::Files;
@@ -41,7 +43,8 @@ pub fn verify(
     identity: &dyn Identity,
 ) -> Result<VerifyReport> {
     let (report, compared, in_logs) = (VerifyReport::default(), Vec::new(), Vec::new());
-    let mut check = Check { files, snapshot, since, passed: 0, report, compared, in_logs };
+    let headers = ArrayHeaders::default();
+    let mut check = Check { files, snapshot, since, passed: 0, report, headers, compared, in_logs };
     let whole = selection.is_unconstrained();
     let mut matcher = Matcher::new(selection);
     for (index, source) in snapshot.sources.iter().enumerate() {
@@ -72,7 +75,7 @@ pub fn verify(
         for takeover in snapshot.taken.takeovers().all().iter().filter(|t| !is_older_takeover(t, since)) {
             check.takeover(takeover)?;
         }
-        check.strangers()?;
+        check.strangers(&refresher)?;
     }
     let passed = check.passed;
     let mut report = check.report;
@@ -125,6 +128,7 @@ struct Check<'a> {
     /// Parts of fields that were passed over for that.
     passed: u64,
     report: VerifyReport,
+    headers: ArrayHeaders,
     /// The key whose pieces were compared last: those of one segment follow one another.
     compared: Vec<u8>,
     /// Damaged values that stand in logs: whose log, where, and whether only older versions of the store need them.
@@ -179,6 +183,10 @@ impl<'a> Check<'a> {
         for block in 0..meta.directory.len() {
             let bytes = match segment.block_uncached(block) {
                 Ok(bytes) => bytes,
+                Err(e) if is_line(&e) && segment.gives_up(block) => {
+                    self.report.notes.push(format!("{}: {}; this loss is accepted", file(), e.message()));
+                    continue;
+                }
                 Err(e) => {
                     self.note(None, file, Err(e))?;
                     continue;
@@ -212,6 +220,9 @@ impl<'a> Check<'a> {
         takeover: &Arc<Takeover>,
         matcher: &mut Matcher,
     ) -> Result<()> {
+        if takeover.gives_up(None) {
+            return self.other_entries(index, takeover, matcher);
+        }
         let mut row = 0u64;
         let walked = takeover.check(TakeoverTable::Entries, |key, value| {
             let at = ((row >> 32) as u32, row as u32);
@@ -222,6 +233,22 @@ impl<'a> Check<'a> {
             }
         });
         self.note(None, || takeover.shown.clone(), walked)
+    }
+
+    /// The entries of a takeover of which some blocks were given up.
+    fn other_entries(&mut self, index: usize, takeover: &Arc<Takeover>, matcher: &mut Matcher) -> Result<()> {
+        let source = EntrySource::Takeover(takeover.clone());
+        let mut cursor = EntryCursor::tolerant(&source, index);
+        while cursor.advance()? {
+            if matches!(matcher.test(cursor.key()), Ok(Match::Yes)) {
+                self.entry(index, cursor.place(), cursor.key(), cursor.value())?;
+            }
+        }
+        for e in cursor.take_damage() {
+            self.note(None, || takeover.shown.clone(), Err(e))?;
+        }
+        self.report.notes.push(format!("{}: blocks of its index were given up", takeover.shown));
+        Ok(())
     }
 
     /// Header, record and all other tables of a takeover, and the headers of the data logs that it names.
@@ -286,7 +313,10 @@ impl<'a> Check<'a> {
             self.pieces(key)?;
         }
         match Source::new(self.files, &part, key).verify() {
-            Ok(bytes) => self.report.bytes += bytes,
+            Ok(bytes) => {
+                self.report.bytes += bytes;
+                self.header(&part)?;
+            }
             // Of a file that is not the store's, whatever keeps it from being read is worth a line.
             Err(e) if !is_line(&e) && !matches!(file, PlaceFile::Outside(_)) => return Err(e),
             Err(e) => {
@@ -301,6 +331,17 @@ impl<'a> Check<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The header of a file of arrays, by an array in it that is as it was.
+    fn header(&mut self, part: &Part) -> Result<()> {
+        let (Location::Grown(grown), Some(array)) = (&part.entry.location, &part.entry.array) else {
+            return Ok(());
+        };
+        let files = self.files.clone();
+        let Some(folder) = files.medium().files() else { return Ok(()) };
+        let described = self.headers.check(folder, grown, array);
+        self.note(None, || grown.path.clone(), described)
     }
 
     /// Damage that no visible field has.
@@ -376,7 +417,9 @@ impl<'a> Check<'a> {
             if ends.sequence == log.record.sequence && ends.sequence > confirmed {
                 // Before its sync has returned, a power cut may tear what stands in a frame twice.
                 self.report.notes.push(format!("{name}: {}; nothing in it is lost", e.message()));
-            } else if self.snapshot.accepted.concerns_commit(log.writer, ends.sequence) {
+            } else if self.snapshot.accepted.concerns_commit(log.writer, ends.sequence)
+                || self.snapshot.accepted.has_block_within(log.writer, &(ends.frame..ends.end()))
+            {
                 self.report.notes.push(format!("{name}: {}; this loss is accepted", e.message()));
             } else if !Check::is_older(&in_logs, log, &ends, &e) {
                 failures.push(e);
@@ -410,8 +453,14 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Logs that hold no commit, and files that are not of a store.
-    fn strangers(&mut self) -> Result<()> {
+    /// Takeovers that are missing, logs that hold no commit, data logs that nothing explains, and files that are not of a store.
+    fn strangers(&mut self, refresher: &Refresher) -> Result<()> {
+        for (file, (why, is_replaced)) in missing_takeovers(self.snapshot) {
+            match is_replaced {
+                true => self.report.notes.push(format!("{file}: {why}")),
+                false => self.damage(None, file, &Code::DataGone.error(why)),
+            }
+        }
         for (name, log) in self.inspect().logs()? {
             match log.map(|id| self.snapshot.head(id) > 0 || self.snapshot.is_replaced(id)) {
                 // One that a takeover replaces goes after a while.
@@ -419,6 +468,17 @@ impl<'a> Check<'a> {
                 Some(false) => self.report.notes.push(format!("{name}: holds no whole commit")),
                 None => self.report.notes.push(format!("{name}: is not a file of the store")),
             }
+        }
+        let Some(files) = self.files.medium().files() else { return Ok(()) };
+        match unexplained_data(files, self.snapshot, refresher) {
+            Ok(unexplained) => self.report.notes.extend(unexplained.into_iter().map(|file| {
+                format!(
+                    "{file}: no log and no takeover names it: its writer has not committed yet, or what named it is missing"
+                )
+            })),
+            // Damage has a line of its own.
+            Err(e) if is_line(&e) => {}
+            Err(e) => return Err(e),
         }
         Ok(())
     }

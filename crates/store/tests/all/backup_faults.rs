@@ -4,7 +4,7 @@
 //! `FIELDSTONE_CRASH=full` draws more disk images at every call, otherwise few at every third.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::backup::*;
 use crate::common::*;
@@ -12,6 +12,7 @@ use crate::takeovers::{close, compact};
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{ErrorKind, Result};
+use fieldstone_journal::Session;
 use fieldstone_journal::journal::{Journal, JournalOptions, promote};
 use fieldstone_store::LocalStore;
 use fieldstone_store::conformance::Opening;
@@ -184,9 +185,8 @@ fn array_files_in_new_folders_are_durable_before_a_backup_shows_them() {
     }
 }
 
-/// The source's board vouches for its last commit, and nothing in a backup does.
-#[test]
-fn a_damaged_last_commit_is_named_and_leaves_the_version_of_before() {
+/// A store with a backup, whose last commit is damaged; its log, and what the backup shows.
+fn with_a_damaged_last_commit() -> (SimWorld, PathBuf, BTreeMap<String, String>) {
     let world = SimWorld::new(57);
     world.set_tracing(false);
     let store = open(&world, "a");
@@ -200,8 +200,40 @@ fn a_damaged_last_commit_is_named_and_leaves_the_version_of_before() {
     let bytes = world.read(&log).unwrap();
     let at = bytes.windows(64).position(|window| window == [7; 64]).unwrap();
     world.flip(&log, at as u64 + 100, 1).unwrap();
+    (world, log, before)
+}
+
+/// The source's board vouches for its last commit, and nothing in a backup does.
+#[test]
+fn a_damaged_last_commit_is_named_and_leaves_the_version_of_before() {
+    let (world, _, before) = with_a_damaged_last_commit();
     let error = try_backup(&world, false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(error.to_string().contains("last commit"), "{error}");
     assert_eq!(content(&copy(&world)), before);
+}
+
+#[test]
+fn what_was_given_up_of_a_last_commit_goes_along() {
+    let (world, log, before) = with_a_damaged_last_commit();
+    let name = log.strip_prefix(ROOT).unwrap().display().to_string();
+    let report = open(&world, "a").accept(&name, "bit rot", &Session::default()).unwrap();
+    assert_eq!(report.keys.len(), 1, "{report}");
+    // A handle without a past relies on boards alone.
+    world.advance(2 * SECOND);
+    let made = backup(&world);
+    assert_eq!(content(&copy(&world)), before, "the damaged field was the only one that was added");
+    assert_eq!(copy(&world).version().unwrap(), made.version);
+    let more = open(&world, "a");
+    flush_one(&more, T2, b"again");
+    close(&more);
+    let again = backup(&world);
+    let after = content(&open(&world, "b"));
+    assert_eq!((content(&copy(&world)), again.before), (after.clone(), made.version.clone()));
+    assert_eq!(content(&copy_at(&world, Some(&made.version)).unwrap()), before);
+    // The mark of a promoted copy goes on vouching.
+    promote(&world.process("d"), Path::new(TO)).unwrap();
+    let opening = Opening::default().local(TO);
+    let promoted = LocalStore::open(world.process("d"), Path::new(TO), opening).unwrap();
+    assert_eq!(content(&std::sync::Arc::new(promoted)), after);
 }

@@ -109,6 +109,24 @@ fn r28_array_files_that_nothing_names_go_a_grace_after_they_were_condemned() {
 }
 
 #[test]
+fn r31_a_field_that_a_reader_holds_is_purged_with_its_array_file() {
+    let world = SimWorld::new(1);
+    job(&world, &[("0.nc", "0", 3), ("1.nc", "1", 4)]);
+    let reader = open(&world, "b");
+    let held = ["0", "1"].map(|step| field(&reader, &format!("run=a,variable=t,step={step}"), None).unwrap());
+    remove(&world, "run=a,variable=t,step=0");
+    for _ in 0..2 {
+        try_purge(&open(&world, "a"), &at_once()).unwrap();
+    }
+    assert_eq!(there(&world), ["1.nc"]);
+    assert_eq!(held[0].read().unwrap_err().code(), Code::VersionPurged);
+    assert_eq!(held[1].read().unwrap(), [4; 64]);
+    // A file that somebody took away is damage.
+    world.process("a").disk.unlink(&Path::new(ROOT).join(FOLDER).join("1.nc")).unwrap();
+    assert_eq!(held[1].read().unwrap_err().code(), Code::DataGone);
+}
+
+#[test]
 fn r28_files_of_a_log_that_has_not_ended_stay() {
     let world = SimWorld::new(1);
     let living = open(&world, "b");

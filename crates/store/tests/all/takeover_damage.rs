@@ -10,11 +10,11 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::write_all_at;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, ErrorKind};
+use fieldstone_core::{Code, Error, ErrorKind};
 use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::owner::Owner;
-use fieldstone_format::takeover::{TAIL, TakeoverHeader, TakeoverRecord, file_name};
+use fieldstone_format::takeover::{TAIL, TakeoverHeader, TakeoverRecord, TakeoverTable, file_name};
 use fieldstone_journal::Session;
 use fieldstone_journal::compact::CompactOptions;
 use fieldstone_store::api::*;
@@ -324,11 +324,122 @@ fn r29_a_missing_takeover_of_the_list_is_named() {
         assert!(is_damage(&error, step) && error.message().contains("-1.takeover"), "{error}");
     }
     let report = new.verify(&Request::new()).unwrap();
-    assert!(report.damaged.iter().any(|damage| damage.file.ends_with("-2.takeover")), "{report:?}");
+    let missing = report.damaged.iter().find(|damage| damage.file.ends_with("-1.takeover"));
+    assert!(missing.is_some_and(|damage| damage.why.contains("missing")), "{report:?}");
+    let problems = new.status().unwrap().problems;
+    let is_it = |problem: &StatusProblem| problem.file.ends_with("-1.takeover");
+    let codes: Vec<Option<Code>> =
+        problems.iter().filter(|problem| is_it(problem)).map(|problem| problem.code).collect();
+    assert_eq!(codes, [Some(Code::DataGone)], "{problems:?}");
     put_file(&world.process("a"), takeovers[0].clone(), Some(&bytes)).unwrap();
     new.refresh().unwrap();
     assert_eq!(listed(&new).len(), 2);
     assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
+}
+
+/// What stood in a damaged block of an index is given up by the place of the block; all else is read as before, and backed up.
+#[test]
+fn a_damaged_block_of_an_index_is_given_up() {
+    for taken in [false, true] {
+        let world = SimWorld::new(1);
+        world.set_tracing(false);
+        let store = open(&world, "a");
+        for step in 0..900 {
+            let value = format!("value {step}");
+            put(&store, &format!("run=a,variable=t,step={step}"), value.as_bytes()).unwrap();
+        }
+        store.flush(&Session::default()).unwrap();
+        close(&store);
+        if taken {
+            compact(&open(&world, "a"));
+        }
+        let path = only(&world, "logs", if taken { ".takeover" } else { ".log" });
+        let bytes = world.read(&path).unwrap();
+        let at = match taken {
+            // A leaf stands before the root of its table.
+            true => entries_root(&bytes) - 50,
+            false => last_block(&open(&world, "b")),
+        };
+        world.flip(&path, at, 1).unwrap();
+        world.advance(2 * SECOND);
+        let before = open(&world, "b").verify(&Request::new()).unwrap();
+        assert_eq!(before.damaged[0].file, shown(&path), "{before:?}");
+        let report = open(&world, "a").accept(&shown(&path), "bit rot", &Session::default()).unwrap();
+        assert!(report.what.starts_with("1 damaged block "), "{report}");
+        assert_eq!(report.file, shown(&path));
+        world.advance(2 * SECOND);
+        let reader = open(&world, "b");
+        let verified = reader.verify(&Request::new()).unwrap();
+        assert!(verified.ok() && verified.accepted == [report], "{verified:?}");
+        let left = listed(&reader);
+        assert!(left.len() > 100 && left.len() < 850, "{}", left.len());
+        for step in 0..900 {
+            let key = format!("run=a,variable=t,step={step}");
+            match left.contains(&format!("{{run=a}}{{variable=t}}{{step={step}}}")) {
+                true => assert_eq!(get(&reader, &key).unwrap(), format!("value {step}").as_bytes()),
+                false => drop(error(get(&reader, &key), ErrorKind::NotFound)),
+            }
+        }
+        error(open(&world, "a").accept(&shown(&path), "", &Session::default()), ErrorKind::Invalid);
+        crate::backup::backup(&world);
+        assert_eq!(listed(&crate::backup::copy(&world)), left);
+        let more = open(&world, "a");
+        flush_one(&more, "run=b,variable=t", b"more");
+        close(&more);
+        compact(&open(&world, "a"));
+        assert_eq!(listed(&open(&world, "b")).len(), left.len() + 1);
+        assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
+    }
+}
+
+/// A byte in the last index block of the only log.
+fn last_block(store: &Store) -> u64 {
+    let snapshot = store.journal().looks().snapshot().unwrap();
+    let segment = &snapshot.logs[0].segments[0];
+    let place = segment.meta().unwrap().directory.last().unwrap();
+    assert_eq!(segment.reference.file, 0);
+    segment.reference.offset + place.offset + place.length / 2
+}
+
+fn entries_root(bytes: &[u8]) -> u64 {
+    let header = TakeoverHeader::decode(bytes).unwrap();
+    let (first, length) = (header.record_offset as usize, header.record_len as usize);
+    let record = TakeoverRecord::decode(&bytes[first..first + length], &header).unwrap();
+    record.table(TakeoverTable::Entries).unwrap().root.offset
+}
+
+/// No list has the newest takeover: a wipe on record names it, and its data log is there.
+#[test]
+fn r60_the_newest_takeover_is_missed_by_what_speaks_of_it() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    flush_one(&store, KEY, &pattern(9_000, 1));
+    flush_one(&store, "run=b,variable=z", &pattern(9_000, 2));
+    close(&store);
+    compact(&open(&world, "a"));
+    let store = open(&world, "a");
+    let how = Wiping { doit: true, ..Wiping::default() };
+    assert_eq!(store.wipe(&Request::parse("run=b").unwrap(), &how).unwrap().fields, 1);
+    close(&store);
+    let report = open(&world, "b").verify(&Request::new()).unwrap();
+    assert!(report.ok() && !report.notes.iter().any(|note| note.contains("takeover")), "{report:?}");
+    let (path, data) = (only(&world, "logs", ".takeover"), only(&world, "data", ".data"));
+    let bytes = world.read(&path).unwrap();
+    put_file(&world.process("a"), path.clone(), None).unwrap();
+    let report = open(&world, "b").verify(&Request::new()).unwrap();
+    let missing = report.damaged.iter().find(|damage| damage.file == shown(&path));
+    assert!(missing.is_some_and(|damage| damage.why.contains("a wipe")), "{report:?}");
+    assert!(report.notes.iter().any(|note| note.starts_with(&shown(&data))), "{report:?}");
+    put_file(&world.process("a"), path.clone(), Some(&bytes)).unwrap();
+    assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
+    // Another one takes its name.
+    put_file(&world.process("a"), path, None).unwrap();
+    let other = open(&world, "a");
+    flush_one(&other, "run=c,variable=z", b"more");
+    close(&other);
+    compact(&open(&world, "a"));
+    let report = open(&world, "b").verify(&Request::new()).unwrap();
+    assert!(report.notes.iter().any(|note| note.contains("another takeover has its name")), "{report:?}");
 }
 
 /// A folder of all users: alice has fields in two logs.

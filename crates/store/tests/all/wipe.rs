@@ -4,11 +4,12 @@ use crate::common::*;
 use crate::takeovers::{close, compact, look, open_at};
 use fieldstone_core::ErrorKind;
 use fieldstone_core::dtype::DType;
-use fieldstone_core::env::sim::{OpKind, SimWorld};
+use fieldstone_core::env::sim::{OpKind, SimWorld, SyncKind};
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_format::store_record::{RangeAction, Selection, SelectionItem};
 use fieldstone_journal::Session;
+use fieldstone_journal::compact::CompactOptions;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 
@@ -395,4 +396,28 @@ fn r26_a_wipe_that_is_killed_hides_all_or_nothing() {
         }
     }
     assert!(wiped > 0 && kept > 0, "{wiped} wiped, {kept} kept");
+}
+
+#[test]
+fn r26_the_takeover_that_a_wipe_names_is_durable_before_it() {
+    for image in 0..16 {
+        let world = SimWorld::new(26);
+        let (store, wiper) = (open(&world, "a"), open(&world, "b"));
+        flush_one(&store, "run=a,variable=t", b"wiped");
+        flush_one(&store, "run=b,variable=t", b"stays");
+        close(&store);
+        // Its log has its name.
+        flush_one(&wiper, "run=b,variable=u", b"stays");
+        // A maker that has not come to the sync of its takeover's name.
+        world.disable_sync(SyncKind::Dir, "logs");
+        let options = CompactOptions { grace: 3_600 * SECOND, ..CompactOptions::default() };
+        let maker = open(&world, "a");
+        maker.journal().maintenance().compact(&options, &Session::default(), &mut |_| Ok(())).unwrap();
+        world.clear_faults();
+        wiper.refresh().unwrap();
+        assert_eq!(wipe(&wiper, "run=a").fields, 1);
+        let cut = world.power_cut(image);
+        let shown = listed(&open(&cut, "c"));
+        assert_eq!(shown, ["{run=b}{variable=t}{}", "{run=b}{variable=u}{}"], "image {image}");
+    }
 }

@@ -153,18 +153,21 @@ impl LogReader<'_> {
     ///
     /// A commit is whole if its body matches its checksum. That is not read again where the board
     /// vouches for the commit (its slot is written after the sync), nor for commits that another one
-    /// follows (it was begun after their sync returned).
+    /// follows (it was begun after their sync returned), nor up to `marked`, the commit that the mark of a copy names: it
+    /// was durable there before the mark.
     ///
     /// `trusting`: takes the commit that the slot names for the last one, and does not look for frames that its
     /// writer may have begun since. Otherwise only zeros and torn frames may follow the result.
     pub fn last_commit(
         &self,
         start: u64,
-        slot: Option<&Slot>,
+        (slot, marked): (Option<&Slot>, u64),
         trusting: bool,
     ) -> Result<Option<(FrameInfo, CommitRecord)>> {
         let vouched = |ends: &FrameInfo| {
-            slot.is_some_and(|s| s.sequence > ends.sequence || s.frame == ends.frame && s.hash == ends.hash)
+            let on_board =
+                |s: &Slot| s.sequence > ends.sequence || s.frame == ends.frame && s.hash == ends.hash;
+            ends.sequence <= marked || slot.is_some_and(on_board)
         };
         if let Some(slot) = slot.filter(|slot| trusting && slot.length <= self.end)
             && let Some((ends, record)) = self.tail(start, slot.length)?

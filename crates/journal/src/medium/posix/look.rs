@@ -201,7 +201,9 @@ impl Looker<'_> {
         // R12: the end counts, also if the file holds more.
         let end = self.ends.of(*writer, stat.uid, self.store).map_or(end, |by| end.min(ends::length(by)));
         let reader = LogReader { file: *file, path, end };
-        let Some((ends, record)) = reader.last_commit(start, slot, !whole && log_state.is_some())? else {
+        let marked = self.files.layout().copy().map_or(0, |mark| mark.version.sequence(*writer));
+        let vouching = (slot, marked);
+        let Some((ends, record)) = reader.last_commit(start, vouching, !whole && log_state.is_some())? else {
             // Without a commit of our version, a header that names another version is not a damaged header of ours.
             if header_damage.is_some()
                 && let Some(version) = foreign_version(*file, path, stat.len)?

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, write_all_at};
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::Id;
 use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::log::{CommitRecord, FrameInfo};
@@ -79,6 +80,12 @@ impl BoardSlot {
         let stat = board.stat()?;
         if stat.uid != env.identity.uid() {
             return Ok(None);
+        }
+        if planted::is(Planted::SlotReused) && stat.len >= SLOT as u64 {
+            let file = env.disk.open_plain(path, true)?;
+            let taken = BoardSlot { path: path.to_owned(), file, inode: stat.inode, offset: 0 };
+            taken.write(env, slot)?;
+            return Ok(Some(taken));
         }
         // Slots are found by their place: what a writer appended in part is filled up first.
         let filling = stat.len.wrapping_neg() as usize % SLOT;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::owner::Owner;
 use fieldstone_format::takeover::{HEADER_PREFIX, TAIL, TakeoverHeader, TakeoverTable, parse_file_name};
 use fieldstone_format::{Id, log};
@@ -99,16 +99,16 @@ impl FolderTakeovers {
             let Some(newest) = self.newest(owner, numbers, opener) else { continue };
             match self.open_owner(owner, newest, opener) {
                 Ok(all) => counted.extend(all),
-                Err(e)
+                Err((number, e))
                     if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound | ErrorKind::Denied) =>
                 {
                     let before =
                         self.counted.all().iter().filter(|takeover| takeover.header.owner.name() == owner);
                     let before: Vec<Arc<Takeover>> = before.cloned().collect();
-                    self.note(owner, newest, &e, before.is_empty());
+                    self.note(owner, (number, newest), &e, before.is_empty());
                     counted.extend(before);
                 }
-                Err(e) => return Err(e),
+                Err((_, e)) => return Err(e),
             }
         }
         for takeover in &counted {
@@ -176,16 +176,26 @@ impl FolderTakeovers {
         Ok(())
     }
 
-    /// The takeovers of an owner that count.
-    fn open_owner(&self, owner: &str, newest: u64, opener: &Opener<'_>) -> Result<Vec<Arc<Takeover>>> {
-        let first = self.open(owner, newest, opener)?;
+    /// The takeovers of an owner that count; an error comes with the number of the one that cannot be opened.
+    fn open_owner(
+        &self,
+        owner: &str,
+        newest: u64,
+        opener: &Opener<'_>,
+    ) -> std::result::Result<Vec<Arc<Takeover>>, (u64, Error)> {
+        let first = self.open(owner, newest, opener).map_err(|e| (newest, e))?;
         let mut all = vec![first.clone()];
         for (number, digest) in &first.header.live {
-            let takeover = self.open(owner, *number, opener)?;
+            let takeover = self.open(owner, *number, opener).map_err(|e| match e.kind() {
+                ErrorKind::NotFound => {
+                    let why = format!("the file is missing, and takeover {newest} lists it");
+                    (*number, Code::DataGone.error(why))
+                }
+                _ => (*number, e),
+            })?;
             if takeover.digest != *digest {
-                return Err(Error::corrupt(format!(
-                    "takeover {number} is another one than takeover {newest} lists"
-                )));
+                let why = format!("takeover {number} is another one than takeover {newest} lists");
+                return Err((*number, Error::corrupt(why)));
             }
             all.push(takeover);
         }
@@ -234,8 +244,9 @@ impl FolderTakeovers {
         takeover.map(Arc::new).map_err(named)
     }
 
-    fn note(&mut self, owner: &str, newest: u64, error: &Error, is_lost: bool) {
-        let file = format!("logs/{}", fieldstone_format::takeover::file_name(owner, newest));
+    /// Notes a takeover that cannot be opened, the newest one or one that this lists.
+    fn note(&mut self, owner: &str, (number, newest): (u64, u64), error: &Error, is_lost: bool) {
+        let file = format!("logs/{}", fieldstone_format::takeover::file_name(owner, number));
         let denied = error.kind() == ErrorKind::Denied;
         let why = error.message().to_owned();
         let user = owner.strip_prefix('u').and_then(|uid| uid.parse().ok());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Op, OpKind, SimWorld};
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::request::Request;
 use fieldstone_format::log::{FOOT, FrameInfo};
 use fieldstone_journal::Session;
@@ -44,8 +45,12 @@ pub fn shared_folder() -> SimWorld {
     world
 }
 
-/// A handle in an environment.
+/// A handle in an environment. With `FIELDSTONE_PLANTED` it meets a planted fault (docs/faults.md): the tests of what that breaks
+/// have to fail.
 pub fn open_in(env: &Env, how: &Opening) -> Result<Store> {
+    if let Ok(name) = std::env::var("FIELDSTONE_PLANTED") {
+        planted::plant(Planted::named(&name));
+    }
     Ok(Arc::new(LocalStore::open(env.clone(), Path::new(ROOT), how.local(ROOT))?))
 }
 

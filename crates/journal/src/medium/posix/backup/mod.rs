@@ -18,13 +18,14 @@ mod copier;
 mod needed;
 mod target;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::copy_mark::{BesideFile, CopyMark, CopyState};
 use fieldstone_format::version::Version;
-use fieldstone_format::{claim, log_end};
+use fieldstone_format::{Id, claim, log_end};
 
 pub use self::needed::{Needed, SnapshotFiles, log_path};
 pub use self::target::{Target, promote};
@@ -76,6 +77,8 @@ pub struct BackupSource<'a> {
     pub version: Version,
     /// The snapshot.
     pub content: SnapshotFiles,
+    /// Last commits of which somebody gave up what is damaged: writers with their sequences.
+    pub given_up: HashSet<(Id, u64)>,
 }
 
 /// Copies a version of a store into its backup, of which `shown` is the snapshot that it shows now, if it has one. With `purge`
@@ -125,20 +128,21 @@ pub fn round(
     Ok(report)
 }
 
-/// Compares the last commit of each log that grew with its checksum. A backup has no board that vouches for a commit: a reader
-/// there would pass over a damaged one, and not find the version.
+/// Compares the last commit of each log that grew with its checksum: damage that nobody has looked at yet ends the round. What was
+/// given up of it goes along; the mark vouches for such a commit, as a board does in the source.
 fn check_last_commits(source: &BackupSource<'_>, vouched: &Needed) -> Result<()> {
     let (disk, layout) = (&source.medium.env.disk, &source.medium.layout);
-    let is_new = |tip: &&Arc<Tip>| vouched.bytes(&log_path(tip.writer)) < tip.ends.end();
+    let is_new = |tip: &&Arc<Tip>| {
+        vouched.bytes(&log_path(tip.writer)) < tip.ends.end()
+            && !source.given_up.contains(&(tip.writer, tip.record.sequence))
+    };
     for tip in source.content.tips.iter().filter(is_new) {
         let path = layout.log(tip.writer);
         let file = disk.open_plain(&path, false).map_err(|e| Error::io("open", &path, e))?;
         let reader = LogReader { file: &*file, path: &path, end: tip.ends.end() };
         reader.check_body(&tip.ends).map_err(|e| {
             e.context("the last commit of a log is damaged, and the backup shows its version of before")
-                .with_hint(
-                    "mend the store with `fieldstone repair`, or accept the loss and compact the store",
-                )
+                .with_hint("mend the store with `fieldstone repair`, or accept the loss")
         })?;
     }
     Ok(())
