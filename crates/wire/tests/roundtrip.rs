@@ -131,7 +131,16 @@ fn a_hold() {
 fn a_purge_and_its_report() {
     let requests = vec![Request::parse("run=a").unwrap(), Request::new()];
     let session = Session::new(SessionId::of(7)).of_user(1001);
-    crosses(&Purging { requests, all: true, doit: true, max_bytes: Some(1 << 40), grace: 0, session });
+    let engine = Some("postgresql://host/name".to_owned());
+    crosses(&Purging {
+        requests,
+        all: true,
+        doit: true,
+        max_bytes: Some(1 << 40),
+        grace: 0,
+        engine,
+        session,
+    });
     crosses(&PurgeProgress { keys: 70_000, nbytes: 1 << 50 });
     for kept in [None, Some("the hold \"tape\" keeps everything".to_owned())] {
         crosses(&PurgeReport {

@@ -22,6 +22,8 @@ pub struct Purging {
     pub max_bytes: Option<u64>,
     /// How long a version stays after it was hidden, and a file after nothing names it any more, nanoseconds.
     pub grace: u64,
+    /// The URL of the catalog's engine, if it is not the usual one.
+    pub engine: Option<String>,
     /// On whose behalf.
     pub session: Session,
 }
@@ -34,6 +36,7 @@ impl Default for Purging {
             doit: false,
             max_bytes: None,
             grace: fieldstone_journal::compact::GRACE,
+            engine: None,
             session: Session::default(),
         }
     }
