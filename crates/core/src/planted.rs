@@ -68,11 +68,13 @@ pub enum Planted {
     EraseShown,
     /// A purge condemns files of arrays that entries name.
     ArrayFileFreed,
+    /// A purge drops the mark of an attempt while older ones may flush.
+    MarkDropped,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 27] = [
+    pub const ALL: [Planted; 28] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -100,6 +102,7 @@ impl Planted {
         Planted::WipeWithoutAge,
         Planted::EraseShown,
         Planted::ArrayFileFreed,
+        Planted::MarkDropped,
     ];
 
     /// Its name on a command line.
@@ -132,6 +135,7 @@ impl Planted {
             Planted::WipeWithoutAge => "wipe-without-age",
             Planted::EraseShown => "erase-shown",
             Planted::ArrayFileFreed => "array-file-freed",
+            Planted::MarkDropped => "mark-dropped",
         }
     }
 
