@@ -86,6 +86,7 @@
 #define FS_CODE_PIECES_DIFFER "pieces-differ"
 #define FS_CODE_TRANSACTION_DECIDED "transaction-decided"
 #define FS_CODE_TRANSACTION_RACED "transaction-raced"
+#define FS_CODE_ATTEMPT_ENDED "attempt-ended"
 #define FS_CODE_TARGET_EXISTS "target-exists"
 #define FS_CODE_TARGET_DIFFERS "target-differs"
 #define FS_CODE_FILE_CHANGED "file-changed"

@@ -312,9 +312,10 @@ class Store(Repairing):
         dropped: a key that is absent there raises NotFound with the code "version-purged". `request` selects
         datasets or indexes; give ``all=True`` for every one. A version goes once it was hidden for `grace`,
         in seconds or as a timedelta, and its writer has closed; files go a grace after that, by a later
-        call. Array files of ended jobs that nothing names go, too. Use 0 only if no other process has the
-        store open. Open transactions, and logs that lost commits, keep what they may concern. `max_bytes`
-        bounds the bytes that are copied; the next call goes on. `rate` bounds those of a second.
+        call. Array files of ended jobs that nothing names go, too, and meshes that no group or variable names
+        any more. Use 0 only if no other process has the store open. Open transactions, and logs that lost
+        commits, keep what they may concern. `max_bytes` bounds the bytes that are copied; the next call goes
+        on. `rate` bounds those of a second.
 
         `progress`: "auto" shows a line on a terminal; a function is called with (fields looked at, bytes
         given back), and an exception from it ends the call. Versions dropped before are gone.

@@ -6,6 +6,7 @@
 //! * [`access`]: the calls of a catalog, as traits;
 //! * [`engine`]: the tables, and the databases that keep them;
 //! * [`erase`]: attributes that an erasure takes;
+//! * [`file_use`]: meshes and kept partitions, and what names them;
 //! * [`follower`]: the tables as a follower of the logs;
 //! * [`query`]: the query model, its text form, and the executor;
 //! * `pending`: records on their way into the next commit;
@@ -24,6 +25,7 @@
 pub mod access;
 pub mod engine;
 pub mod erase;
+pub mod file_use;
 pub mod follower;
 pub mod live;
 mod pending;

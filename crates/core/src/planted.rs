@@ -94,11 +94,13 @@ pub enum Planted {
     TakeoverWithoutSeals,
     /// A writer takes a slot of a board that another one's log has.
     SlotReused,
+    /// A purge drops the mark of an attempt while older ones may flush.
+    MarkDropped,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 40] = [
+    pub const ALL: [Planted; 41] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -139,6 +141,7 @@ impl Planted {
         Planted::TakeoverByOldLook,
         Planted::TakeoverWithoutSeals,
         Planted::SlotReused,
+        Planted::MarkDropped,
     ];
 
     /// Its name on a command line.
@@ -184,6 +187,7 @@ impl Planted {
             Planted::TakeoverByOldLook => "takeover-by-old-look",
             Planted::TakeoverWithoutSeals => "takeover-without-seals",
             Planted::SlotReused => "slot-reused",
+            Planted::MarkDropped => "mark-dropped",
         }
     }
 

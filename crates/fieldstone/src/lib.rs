@@ -29,6 +29,7 @@ pub mod finders;
 pub mod graph;
 mod interop;
 pub mod json;
+mod naming;
 mod open;
 mod own_files;
 pub mod prelude;

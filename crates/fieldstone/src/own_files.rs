@@ -10,7 +10,7 @@ use fieldstone_core::env::{Disk, Env, FileKind, create_dirs_alike};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::write::UNFINISHED;
 pub use fieldstone_journal::medium::posix::array_files::is_gone;
-use fieldstone_journal::medium::posix::array_files::is_mark;
+use fieldstone_journal::medium::posix::array_files::{is_mark, is_note};
 
 /// The folder of array files in a store's.
 pub const ARRAYS: &str = "arrays";
@@ -136,10 +136,10 @@ impl OwnFiles {
     }
 }
 
-/// Whether a file is the flag of an open job in its folder, or keeps account of who writes there.
+/// Whether a file is the flag of an open job in its folder, keeps account of who writes there, or condemns another one.
 pub fn is_flag(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    path.starts_with(ARRAYS) && (name.starts_with(FLAG) || is_mark(name))
+    is_note(name) || path.starts_with(ARRAYS) && is_mark(name)
 }
 
 /// Whether a netCDF file is marked as unfinished.

@@ -301,7 +301,7 @@ wire_struct! {
     CompactProgress { logs, entries }
     LeftLog { file, why, accepted }
     CompactReport { logs, segments, files, nbytes, waiting, left }
-    Purging { requests, all, doit, max_bytes, rate, grace, session }
+    Purging { requests, all, doit, max_bytes, rate, grace, engine, session }
     PurgeProgress { keys, nbytes }
     PurgeReport { fields, versions, nbytes, condemned, waiting, files, kept, left, more }
     Erasing { requests, doit, engine, session }

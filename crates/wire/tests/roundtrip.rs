@@ -138,6 +138,7 @@ fn a_hold() {
 fn a_purge_and_its_report() {
     let requests = vec![Request::parse("run=a").unwrap(), Request::new()];
     let session = Session::new(SessionId::of(7)).of_user(1001);
+    let engine = Some("postgresql://host/name".to_owned());
     crosses(&Purging {
         requests,
         all: true,
@@ -145,6 +146,7 @@ fn a_purge_and_its_report() {
         max_bytes: Some(1 << 40),
         rate: Some(1 << 25),
         grace: 0,
+        engine,
         session,
     });
     crosses(&PurgeProgress { keys: 70_000, nbytes: 1 << 50 });

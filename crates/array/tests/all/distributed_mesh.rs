@@ -150,7 +150,7 @@ pub fn create_with<T>(
         fill: spelling.fill,
         attrs: attrs(&[("long_name", "a wing")]),
     };
-    act(Mesh::create(team, env, Path::new(FOLDER), Ok(&content), |_| Ok(None))?)
+    act(Mesh::create(team, env, Path::new(FOLDER), Ok(&content), |name| Ok((name.to_owned(), None)))?)
 }
 
 pub fn world() -> (SimWorld, Env) {
@@ -452,7 +452,8 @@ fn refused(change: impl Fn(usize, &mut MeshContent<'_>) + Sync, code: Code) -> S
             attrs: Attrs::default(),
         };
         change(team.rank(), &mut content);
-        Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content), |_| Ok(None)).map(drop)
+        Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content), |name| Ok((name.to_owned(), None)))
+            .map(drop)
     });
     let error = error_of(results, code);
     assert_eq!(names(&env), [""; 0], "nothing is left");
@@ -561,7 +562,8 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
             fill: None,
             attrs: Attrs::default(),
         };
-        let mesh = Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content), |_| Ok(None))?;
+        let mesh =
+            Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content), |name| Ok((name.to_owned(), None)))?;
         assert_eq!(mesh.array(MeshArray::Faces)?.variable.shape, [2, 3]);
         let error = mesh.array(MeshArray::Edges).err().unwrap();
         assert_eq!((error.code(), error.hint()), (Code::NotFound, Some("it has x, y, faces")));

@@ -6,14 +6,14 @@
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{
-    ArrayGroup, ArraySet, HistoryContent, HistoryDecl, ImportDecl, MeshDecl, Record, RunName, VariableName,
-    merge_group, mesh_difference,
+    ArrayGroup, ArraySet, AttributeId, HistoryContent, HistoryDecl, ImportDecl, MeshDecl, Record, RunName,
+    VariableName, merge_group, mesh_difference,
 };
 
 use super::conflicts::note_conflicts;
 use super::declaration::{content, nameless, record, shape_text};
-use super::ground::Ground;
-use super::kinds::{GROUP, IMPORT, MESH};
+use super::ground::{Ground, flushed, id};
+use super::kinds::{GROUP, HISTORY, IMPORT, MESH};
 use super::owners::Owners;
 use super::points::{CoordinateRange, MeshRegion, PointSource};
 use super::rows;
@@ -98,7 +98,8 @@ pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key:
                 let Some(mesh) = &mut mesh else { return Ok(false) };
                 let differs = mesh_difference(mesh, &decl).is_some();
                 // The owner lost the file and made it again.
-                if !differs && owners.is_his(later.by(), first.by()) && decl.sums.is_some() {
+                let is_its_file = decl.path == mesh.path && decl.sums.is_some();
+                if !differs && owners.is_his(later.by(), first.by()) && is_its_file {
                     mesh.sums = decl.sums;
                 }
                 Ok(differs)
@@ -281,7 +282,7 @@ pub(super) fn groups_of(db: &mut dyn Database, run: RunId) -> Result<Vec<ArrayGr
     Ok(found)
 }
 
-pub(super) fn imports_of(db: &mut dyn Database, run: RunId) -> Result<Vec<ImportDecl>> {
+pub(crate) fn imports_of(db: &mut dyn Database, run: RunId) -> Result<Vec<ImportDecl>> {
     let sql = "SELECT content FROM import_file WHERE run = $1";
     let mut found = contents(db, sql, &[Cell::Int(run)], import_decl)?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -318,12 +319,8 @@ pub(super) fn regions_of(
     let mut found = Vec::new();
     for group in groups_of(db, run)? {
         let (Some(name), Some(location)) = (&group.mesh, group.location) else { continue };
-        let mesh = mesh_named(db, name)?.ok_or_else(|| {
-            Error::not_found(format!(
-                "the group '{}' refers to the mesh '{name}', which does not exist",
-                group.name
-            ))
-        })?;
+        // A purge may have removed the mesh of a run that was wiped.
+        let Some(mesh) = mesh_named(db, name)? else { continue };
         if let Some(region) = source.region(&mesh, location, ranges)? {
             found.push((group.sets.into_iter().map(|set| set.variable).collect(), region));
         }
@@ -337,6 +334,72 @@ pub(super) fn mesh_named(db: &mut dyn Database, name: &str) -> Result<Option<Mes
         "SELECT m.content FROM mesh m JOIN array_item i ON i.item = m.item WHERE i.kind = $1 AND i.name = $2";
     let mut found = contents(db, sql, &[Cell::Int(MESH), Cell::Text(name)], mesh_decl)?;
     Ok(found.pop())
+}
+
+/// The declaration of a file of the store.
+#[derive(Debug, Clone)]
+pub enum FileDecl {
+    /// Of a mesh.
+    Mesh(MeshDecl),
+    /// Of a kept partition.
+    History(HistoryDecl),
+}
+
+impl FileDecl {
+    /// The path of the file, relative to the store's folder.
+    pub fn path(&self) -> &str {
+        match self {
+            FileDecl::Mesh(mesh) => &mesh.path,
+            FileDecl::History(history) => &history.path,
+        }
+    }
+}
+
+/// All declarations of meshes and histories that count, each with its place and its user. Needs a read in progress.
+pub(crate) fn declared_files(db: &mut dyn Database) -> Result<Vec<(FileDecl, AttributeId, u32)>> {
+    let sql = "SELECT d.kind, d.content, l.writer, d.sequence, d.record, d.place, l.uid \
+               FROM decl d JOIN log l ON l.log = d.log WHERE d.run = 0 AND (d.kind = $1 OR d.kind = $2)";
+    db.all(sql, &[MESH, HISTORY].map(Cell::Int), |row| {
+        let content = row[1].bytes()?;
+        let decl = match row[0].int()? {
+            MESH => FileDecl::Mesh(mesh_decl(content)?),
+            _ => FileDecl::History(history_decl(content)?),
+        };
+        let id = AttributeId {
+            writer: flushed(id(row[2].bytes()?)?),
+            sequence: row[3].int()? as u64,
+            record: row[4].int()? as u32,
+            row: row[5].int()? as u32,
+        };
+        Ok((decl, id, u32::try_from(row[6].int()?).unwrap_or(u32::MAX)))
+    })
+}
+
+/// A group of arrays on a mesh.
+pub(crate) struct GroupOnMesh {
+    /// Its run.
+    pub run: (RunId, RunName),
+    /// The name of the mesh.
+    pub mesh: String,
+    /// The stamp of its newest declaration.
+    pub stamp: u64,
+}
+
+/// All groups on meshes. Needs a read in progress.
+pub(crate) fn groups_on_meshes(db: &mut dyn Database) -> Result<Vec<GroupOnMesh>> {
+    let sql = "SELECT g.run, r.project, r.name, g.mesh, MAX(d.stamp) FROM array_group g \
+               JOIN run r ON r.run = g.run JOIN decl d ON d.run = g.run AND d.item = g.item AND d.kind = $1 \
+               WHERE g.mesh IS NOT NULL GROUP BY g.run, r.project, r.name, g.mesh, g.item";
+    db.all(sql, &[Cell::Int(GROUP)], |row| {
+        let name = RunName { project: row[1].text()?.to_owned(), name: row[2].text()?.to_owned() };
+        let (run, stamp) = ((row[0].int()?, name), row[4].int()? as u64);
+        Ok(GroupOnMesh { run, mesh: row[3].text()?.to_owned(), stamp })
+    })
+}
+
+/// The numbers of all runs. Needs a read in progress.
+pub(crate) fn all_runs(db: &mut dyn Database) -> Result<Vec<RunId>> {
+    db.all("SELECT run FROM run ORDER BY run", &[], |row| row[0].int())
 }
 
 /// Histories, by path. Needs a read in progress.

@@ -14,7 +14,7 @@ pub(super) const STATE: i64 = 10;
 
 /// Whether declarations of a kind can be deleted individually, by their places in the logs.
 pub(super) fn goes_alone(kind: i64) -> bool {
-    [RUN, STEP, VARIABLE, GROUP, IMPORT, MOVED, STATE].contains(&kind)
+    kind != TAG
 }
 
 /// Whether declarations of a kind belong to a run; others belong to the store.

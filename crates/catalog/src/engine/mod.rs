@@ -70,6 +70,8 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 pub use fieldstone_journal::follower::Wait;
 
 pub use apply::{heeds_hand_overs, restore};
+pub use arrays::FileDecl;
+pub(crate) use arrays::{all_runs, declared_files, groups_on_meshes, imports_of};
 pub use arrays::{array_groups, histories, imports, meshes};
 pub use compare::compare;
 pub use conflicts::conflicts;

@@ -46,6 +46,7 @@ use crate::query::{
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
 };
 use crate::reader::{EngineReader, Visibility};
+use crate::registry::Registry;
 use crate::write::{annotate, carry, declare, delete, state, tags, versions};
 use inner::Inner;
 
@@ -59,6 +60,11 @@ impl Catalog {
     /// The catalog over a journal and its fields. Opens nothing before it is needed.
     pub fn new(fields: Arc<dyn FieldPort>, journal: Arc<Journal>, settings: CatalogSettings) -> Catalog {
         Catalog { inner: Inner::new(fields, journal, settings) }
+    }
+
+    /// The declarations that this process knows.
+    pub(crate) fn registry(&self) -> &Registry {
+        self.inner.registry()
     }
 
     /// The reader of this process.

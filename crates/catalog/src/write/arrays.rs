@@ -6,10 +6,12 @@
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{
-    ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName, merge_group, mesh_difference,
+    ArrayGroup, ArraySet, AttributeId, HistoryDecl, ImportDecl, MeshDecl, Record, Removal, RunName,
+    merge_group, mesh_difference,
 };
 use fieldstone_journal::Session;
 
+use super::delete::IDS;
 use crate::engine::{self, Index};
 use crate::reader::Visibility;
 use crate::registry::{Registry, run_text};
@@ -176,7 +178,7 @@ pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Sessi
     // A file that was lost and made again has other checksums if its attributes differ.
     let is_made_again = |decl: &&MeshDecl| {
         let known = there.iter().find(|known| known.name == decl.name);
-        decl.sums.is_some() && known.is_some_and(|known| known.sums != decl.sums)
+        decl.sums.is_some() && known.is_some_and(|known| known.path == decl.path && known.sums != decl.sums)
     };
     let again: Vec<MeshDecl> = meshes.iter().filter(is_made_again).cloned().collect();
     let mut fresh = fresh(
@@ -213,4 +215,13 @@ pub fn create_histories(registry: &Registry, histories: Vec<HistoryDecl>, sessio
         },
     )?;
     declare_arrays(registry, session, None, Record::Histories(fresh))
+}
+
+/// Deletes declarations of meshes and histories, by their places in the logs.
+pub fn remove_files(registry: &Registry, ids: &[AttributeId], session: &Session) -> Result<()> {
+    registry.store.journal.access().check_writable()?;
+    let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));
+    registry.reader.pending.emit(session, records.collect())?;
+    registry.declarations().note_deletion(session.key());
+    Ok(())
 }

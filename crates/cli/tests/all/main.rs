@@ -20,6 +20,7 @@ mod inspect;
 mod layout;
 mod lineage;
 mod locks;
+mod maintenance_faults;
 mod operations;
 mod overlay;
 mod prefetch;

@@ -252,6 +252,9 @@ codes! {
     TransactionRaced = "transaction-raced", Conflict, final,
         "A writer flushed into the transaction during its decision.",
         "Commit or archive again the fields that the message names.";
+    AttemptEnded = "attempt-ended", Conflict, final,
+        "The attempt flushed nothing for 30 days, and a newer attempt of the user has begun.",
+        "Open the store with the name of a new attempt.";
     TargetExists = "target-exists", Conflict, final,
         "The file or folder to be written exists.",
         "Allow it to be replaced, or choose another.";

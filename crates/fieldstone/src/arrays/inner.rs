@@ -20,6 +20,7 @@ use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
 use crate::Session;
 use crate::Store;
+use crate::naming::Naming;
 use crate::own_files::make_folder;
 use crate::run::Run;
 use fieldstone_store::api::IfExists;
@@ -114,6 +115,8 @@ pub struct JobInner {
     pub memory: RoundMemory,
     /// Partitions that threads are writing.
     pub pending: PendingHistories,
+    /// On rank 0: says that the job may name meshes and kept partitions.
+    pub naming: Mutex<Option<Naming>>,
 }
 
 impl JobState {
@@ -204,6 +207,20 @@ impl JobInner {
             0 => make_folder(self.env(), &self.folder()?.root, within).map(drop),
             _ => Ok(()),
         }
+    }
+
+    /// On rank 0: says to purges that this job may name meshes and kept partitions, until it is closed. Before it looks
+    /// at what the catalog has of them.
+    pub fn begin_naming(&self, within: &str) -> Result<()> {
+        let Some(folder) = self.folder.as_ref().filter(|_| self.team.rank() == 0 && self.writable) else {
+            return Ok(());
+        };
+        let mut naming = self.naming.lock();
+        if naming.is_none() {
+            let job = folder.within.rsplit('/').next().unwrap_or_default();
+            *naming = Naming::of_job(self.env(), &folder.root.join(within), job)?;
+        }
+        Ok(())
     }
 
     /// The key of a variable at a step.

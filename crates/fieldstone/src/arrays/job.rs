@@ -72,6 +72,7 @@ impl ArrayJob {
             state: Mutex::default(),
             memory: RoundMemory::default(),
             pending: PendingHistories::default(),
+            naming: Mutex::default(),
         };
         if inner.team.rank() == 0 {
             inner.state().report.connections = 1;
@@ -166,6 +167,9 @@ impl ArrayJob {
         let closed = flushed.and(state.close());
         if closed.is_ok() && state.flagged && !state.unshown {
             let _ = self.inner.folder().map(|folder| folder.unflag(self.inner.env()));
+        }
+        if closed.is_ok() {
+            drop(self.inner.naming.lock().take());
         }
         closed
     }

@@ -1,7 +1,7 @@
 //! Unstructured meshes of a store: the ranks of a job make them, the store keeps each content once, the catalog names
 //! them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fieldstone_array::distributed::group::MemoryMut;
@@ -13,12 +13,14 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{FileSums, MeshDecl, MeshLocation, Record, StorageOrder};
 use fieldstone_format::log::SideRecord;
 
+use super::folder::new_job;
 use super::imports::{FileRead, buffer};
 use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::spec::GroupOptions;
 use crate::Session;
 use crate::Store;
+use crate::naming::{hex, is_condemned};
 use crate::own_files::MESHES;
 
 /// A mesh that all ranks of a job have open.
@@ -44,9 +46,10 @@ impl ArrayJob {
         let job = self.inner.clone();
         job.team.agree("mesh", job.writable())?;
         let folder = job.team.agree("mesh", job.folder())?.root.join(MESHES);
-        job.team.agree("mesh", job.make_folder(MESHES))?;
-        let known = |path: &Path| sums_of(&job.store, path, &job.options.session);
-        let mesh = Mesh::create(&job.team, job.env(), &folder, content, known)?;
+        let made = job.make_folder(MESHES).and_then(|()| job.begin_naming(MESHES));
+        job.team.agree("mesh", made)?;
+        let place = |name: &str| placed(&job.store, name, &job.options.session);
+        let mesh = Mesh::create(&job.team, job.env(), &folder, content, place)?;
         let declared = match job.team.rank() {
             0 => declare(&job, &mesh, name, attrs),
             _ => Ok(()),
@@ -89,12 +92,23 @@ fn decode(bytes: &[u8]) -> Result<MeshDecl> {
     .ok_or_else(|| Error::internal("a mesh came from rank 0 as something else"))
 }
 
-/// The declared checksums of a mesh's file.
-pub(super) fn sums_of(store: &Store, path: &Path, session: &Session) -> Result<Option<FileSums>> {
-    let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-    let within = format!("{MESHES}/{file}");
-    let meshes = store.catalog().meshes(session)?;
-    Ok(meshes.into_iter().filter(|mesh| mesh.path == within).find_map(|mesh| mesh.sums))
+/// The file of a mesh in the store, given the name that its content has, and its checksums, if they are declared. A
+/// condemned file stays as it is: a purge may be about to remove it.
+pub(super) fn placed(store: &Store, name: &str, session: &Session) -> Result<(String, Option<FileSums>)> {
+    let content = name.strip_suffix(".nc").unwrap_or(name);
+    let mut meshes = store.catalog().meshes(session)?;
+    meshes.retain(|mesh| hex(&mesh.checksum) == content);
+    let file_of = |mesh: &MeshDecl| mesh.path.strip_prefix(MESHES)?.strip_prefix('/').map(str::to_owned);
+    if let Some(file) = meshes.iter().find_map(file_of) {
+        let its = meshes.into_iter().filter(|mesh| file_of(mesh).as_ref() == Some(&file));
+        let sums = its.into_iter().find_map(|mesh| mesh.sums);
+        return Ok((file, sums));
+    }
+    let (env, root) = (store.backend().env(), store.backend().folder().unwrap_or_default());
+    Ok(match is_condemned(env, &root.join(MESHES).join(name))? {
+        true => (format!("{content}-{}.nc", new_job(env)), None),
+        false => (name.to_owned(), None),
+    })
 }
 
 /// Collective: adapts a declaration to its mesh: sets get the mesh's extent first, and UGRID's attributes.
@@ -149,9 +163,10 @@ impl JobMesh {
     /// Collective: opens a mesh of the store by name.
     fn open(job: &Arc<JobInner>, name: &str) -> Result<JobMesh> {
         let found = match job.team.rank() {
-            0 => job.store.catalog().mesh(name, &job.options.session).map(|decl| {
+            0 => job.begin_naming(MESHES).and_then(|()| {
+                let decl = job.store.catalog().mesh(name, &job.options.session)?;
                 let side = Record::Meshes(vec![decl]).encode();
-                [&side.kind.to_le_bytes()[..], &side.bytes[..]].concat()
+                Ok([&side.kind.to_le_bytes()[..], &side.bytes[..]].concat())
             }),
             _ => Ok(Vec::new()),
         };

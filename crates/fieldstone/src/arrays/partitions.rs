@@ -33,6 +33,7 @@ use super::job::ArrayJob;
 use super::memory::dense;
 use super::meshes::JobMesh;
 use super::pending::PendingHistory;
+use crate::naming::hex;
 use crate::own_files::HISTORIES;
 
 /// Source of the edges.
@@ -324,13 +325,14 @@ impl Histories<'_> {
         let (job, folder) = (self.job, self.path());
         let (parts, edges) = (parts_file(&self.name, ranks.sum(), job.team.size()), edges_file(&self.name));
         let known = match job.team.rank() {
-            0 => job.store.catalog().histories(&job.options.session).map(|all| {
+            0 => job.begin_naming(HISTORIES).and_then(|()| {
+                let all = job.store.catalog().histories(&job.options.session)?;
                 let sum = |file: &str| {
                     let path = format!("{HISTORIES}/{file}");
                     let found = all.iter().find(|decl| decl.path == path);
                     found.map_or(String::new(), |decl| hex(&decl.mesh))
                 };
-                format!("{} {}", sum(&parts), sum(&edges)).into_bytes()
+                Ok(format!("{} {}", sum(&parts), sum(&edges)).into_bytes())
             }),
             _ => Ok(Vec::new()),
         };
@@ -358,7 +360,8 @@ impl Histories<'_> {
     fn keep(&self, part: &Arc<Partition>) -> Result<()> {
         let (job, folder) = (self.job, self.path());
         let disk = job.env().disk.clone();
-        job.team.agree("partition", job.make_folder(HISTORIES))?;
+        let made = job.make_folder(HISTORIES).and_then(|()| job.begin_naming(HISTORIES));
+        job.team.agree("partition", made)?;
         let sizes = RankSizes {
             nodes: part.owned() as u64,
             ghosts: (part.nodes().len() - part.owned()) as u64,
@@ -418,8 +421,4 @@ fn parts_file(name: &str, vector: ContentSum, ranks: usize) -> String {
 
 fn edges_file(name: &str) -> String {
     format!("{name}.edges")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -16,7 +16,7 @@ use fieldstone_format::catalog::{FileSums, ImportedVariable, MeshDecl, MeshLocat
 
 use super::imports::buffer;
 use super::memory::dense;
-use super::meshes::{declare_with_others, sums_of};
+use super::meshes::{declare_with_others, placed};
 use crate::Session;
 use crate::Store;
 use crate::own_files::{MESHES, make_folder};
@@ -116,8 +116,9 @@ impl StoredMesh {
         let (team, env, root) = alone(store)?;
         store.backend().create()?;
         let folder = make_folder(&env, &root, MESHES)?;
-        let known = |path: &Path| sums_of(store, path, session);
-        let mesh = Mesh::create(&team, &env, &folder, Ok(content), known)?;
+        store.naming.begin(&env, &folder, session)?;
+        let place = |name: &str| placed(store, name, session);
+        let mesh = Mesh::create(&team, &env, &folder, Ok(content), place)?;
         match store.catalog().mesh(content.name, session) {
             // Attributes are not part of the content: the name keeps those that it has.
             Ok(decl) if mesh.checksum() == *decl.checksum => {

@@ -27,6 +27,7 @@ use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFie
 use fieldstone_store::{erase, hand_over, hide, holds, locks, overlay, reindex, retain};
 
 use super::composed::Composed;
+use super::unnamed;
 use crate::backend::{Backend, BackendAdmin, BackendLane, BackendOwners, BackendSharing, GraphPlace};
 use crate::own_files::OwnFiles;
 
@@ -142,7 +143,11 @@ impl BackendAdmin for Composed {
         what: &Purging,
         each: &mut dyn FnMut(PurgeProgress) -> Result<()>,
     ) -> Result<PurgeReport> {
-        self.fields.purge(what, each)
+        let mut report = self.fields.purge(what, each)?;
+        if let Some(store) = self.me.upgrade() {
+            unnamed::free(&store, what, &mut report)?;
+        }
+        Ok(report)
     }
 
     fn set_lock(&self, request: &Request, how: &Locking) -> Result<u64> {

@@ -69,6 +69,8 @@ impl Undated {
 /// A store of fields, with its participants. See the module.
 #[derive(Debug)]
 pub struct Composed {
+    /// For a catalog of its own.
+    pub(super) me: Weak<Composed>,
     pub(super) fields: LocalStore,
     pub(super) journal: Arc<Journal>,
     /// Whether every change outside transactions is durable before its call returns.
@@ -96,7 +98,8 @@ impl Composed {
         let used_keywords = PerProcess::new(journal.env().identity.clone(), Mutex::default());
         let reachable = reachable(fields.url()).map(Arc::from);
         let (mesh_points, grids) = (KnownPoints::default(), KnownGrids::default());
-        Arc::new(Composed {
+        Arc::new_cyclic(|me| Composed {
+            me: me.clone(),
             fields,
             journal,
             durable,

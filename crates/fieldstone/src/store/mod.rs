@@ -35,6 +35,7 @@ mod prefetch;
 mod purge;
 mod repair;
 mod retain;
+mod unnamed;
 mod verify;
 mod wipe;
 
@@ -57,6 +58,7 @@ use self::composed::Composed;
 use crate::backend::{Backend, GraphPlace};
 use crate::catalog::{CatalogAccess, CatalogSettings, TagInfo};
 use crate::graph::{GraphAccess, SlotOptions, Tracer};
+use crate::naming::SessionNaming;
 use crate::remote;
 use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
@@ -82,6 +84,8 @@ pub struct Store {
     catalog: Arc<OnceLock<Arc<dyn CatalogAccess>>>,
     graph: Arc<OnceLock<Arc<dyn GraphAccess>>>,
     settings: CatalogSettings,
+    /// Sessions that may name meshes with their next flush.
+    pub(crate) naming: Arc<SessionNaming>,
 }
 
 impl From<Store> for Arc<dyn FieldStore> {
@@ -99,7 +103,7 @@ impl Store {
 
     /// A store over a backend.
     pub fn over(backend: Arc<dyn Backend>, settings: CatalogSettings) -> Store {
-        Store { backend, catalog: Arc::default(), graph: Arc::default(), settings }
+        Store { backend, catalog: Arc::default(), graph: Arc::default(), settings, naming: Arc::default() }
     }
 
     /// Its backend.
@@ -175,17 +179,26 @@ impl Store {
     /// Makes a session's archived data durable and visible: `None` flushes data outside transactions, an id the data of
     /// that transaction. See [`Transactions::flush`].
     pub fn flush(&self, session: impl Into<Session>) -> Result<()> {
-        self.backend.flush(&session.into())
+        let session = session.into();
+        self.backend.flush(&session)?;
+        self.naming.end(&session);
+        Ok(())
     }
 
     /// Forgets a session's archived data that were not flushed.
     pub fn discard(&self, session: impl Into<Session>) -> Result<()> {
-        self.backend.discard(&session.into())
+        let session = session.into();
+        self.backend.discard(&session)?;
+        self.naming.end(&session);
+        Ok(())
     }
 
     /// Decides a transaction: visible for all, or never. See [`Transactions::decide`].
     pub fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.backend.decide(transaction, commit, &Session::default())
+        let session = Session::default();
+        self.backend.decide(transaction, commit, &session)?;
+        self.naming.end(&session.within(transaction));
+        Ok(())
     }
 
     /// Flushes data outside transactions, and ends the writes of this handle.

@@ -90,8 +90,8 @@ impl Store {
     /// `NotFound`, with the code `version-purged`.
     ///
     /// A version goes a grace after it was hidden, once its writer's log has ended, and only if nothing older stays under
-    /// its key. Array files of ended jobs that nothing names go, too, and data of processes that ended before their first
-    /// flush. Open transactions, holds, and logs that lost commits keep what they may concern. Other processes may
+    /// its key. Array files of ended jobs that nothing names go, too, meshes that no group or variable names any more, with
+    /// their kept partitions, and data of processes that ended before their first flush. Open transactions, holds, and logs that lost commits keep what they may concern. Other processes may
     /// read and write meanwhile.
     ///
     /// Errors: `Invalid` without a request unless `all` is set, for a keyword of single fields, and for a store in
@@ -106,6 +106,7 @@ impl Store {
             max_bytes: options.max_bytes,
             rate: options.rate,
             grace: u64::try_from(options.grace.as_nanos()).unwrap_or(u64::MAX),
+            engine: self.settings.engine.clone(),
             session: Session::default(),
         };
         let mut each = |progress| options.progress.map_or(Ok(()), |report| report(progress));

@@ -11,6 +11,7 @@ use fieldstone_store::api::{Damage, VerifyReport};
 use super::Store;
 use crate::Session;
 use crate::arrays::check_mesh_of;
+use crate::naming::note_of;
 use crate::own_files::{ARRAYS, HISTORIES, MESHES, OwnFiles, PART, is_flag, shows_nothing};
 
 /// Verifies the fields that a request selects; for the empty request also meshes and kept partitions, and lists
@@ -95,7 +96,9 @@ fn note_own_files(store: &Store, found: OwnFiles, named: &BTreeSet<String>, repo
                 ));
             }
         } else if !named.contains(path) && !is_flag(path) {
-            report.notes.push(unnamed(path, *bytes));
+            let note = note_of(Path::new(path));
+            let is_condemned = found.files.iter().any(|(other, _)| Path::new(other) == note);
+            report.notes.push(unnamed(path, *bytes, is_condemned));
         }
     }
     for (path, error) in found.unread {
@@ -103,8 +106,13 @@ fn note_own_files(store: &Store, found: OwnFiles, named: &BTreeSet<String>, repo
     }
 }
 
-fn unnamed(path: &str, bytes: u64) -> String {
+fn unnamed(path: &str, bytes: u64, is_condemned: bool) -> String {
     match path.ends_with(PART) {
+        _ if is_condemned => {
+            format!(
+                "{path}: {bytes} bytes that nothing refers to: a purge removes them when its grace is over"
+            )
+        }
         true => format!(
             "{path}: {bytes} bytes that a job is writing, or that a killed job left; its owner's next job removes it"
         ),

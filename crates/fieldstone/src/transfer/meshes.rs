@@ -25,7 +25,8 @@ use super::left::Left;
 use crate::Session;
 use crate::Store;
 use crate::arrays::{check_mesh_of, edges_of_import};
-use crate::own_files::{PART, make_folder};
+use crate::naming::{Naming, hex};
+use crate::own_files::{HISTORIES, MESHES, PART, make_folder};
 
 /// Bytes of a file in memory at once.
 const PART_BYTES: usize = 1 << 20;
@@ -93,6 +94,20 @@ impl Meshes {
         }
     }
 
+    /// Says to purges of the target that it may name them, until the transfer has ended.
+    pub fn naming(&self, to: &Store) -> Result<Option<Naming>> {
+        let within = match (self.meshes.is_empty(), self.histories.is_empty()) {
+            (true, true) => return Ok(None),
+            (true, false) => HISTORIES,
+            (false, _) => MESHES,
+        };
+        let Some(root) = to.backend().folder() else { return Ok(None) };
+        let env = to.backend().env();
+        to.backend().create()?;
+        let folder = make_folder(env, &root, within)?;
+        Naming::of_job(env, &folder, &crate::arrays::new_job(env))
+    }
+
     /// Gives the target what it lacks, in a transaction.
     pub fn put(&self, from: &Store, to: &Store, transaction: Id) -> Result<()> {
         let (catalog, session) = (to.catalog(), Session::from(transaction));
@@ -121,13 +136,13 @@ impl Meshes {
 }
 
 /// The part of a partition's path that says whose edges it has: what stands before its vector, or its suffix.
-fn key_of(path: &str) -> &str {
+pub fn key_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.split(['-', '.']).next().unwrap_or(name)
 }
 
 /// The names of partitions whose edges are two variables of an import.
-fn keys_of_import(import: &ImportDecl) -> Vec<String> {
+pub fn keys_of_import(import: &ImportDecl) -> Vec<String> {
     let is_row =
         |dtype: DType, shape: &[u64]| [DType::I4, DType::I8].contains(&dtype.to_native()) && shape.len() == 1;
     let rows = import.variables.iter().filter(|variable| is_row(variable.dtype, &variable.shape));
@@ -193,8 +208,4 @@ fn copy_bytes(
             .error(format!("{} does not return the bytes that were written", target.display()))
             .with_hint("nothing was copied; look at the disk of the target")),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -69,7 +69,7 @@ mod declared;
 mod fields;
 mod leaving;
 mod left;
-mod meshes;
+pub(crate) mod meshes;
 mod places;
 mod removal;
 mod trail;
@@ -395,6 +395,7 @@ impl<'a> Transfer<'a> {
     /// must be repeated.
     fn copy(&mut self, leaving: Option<&Removal>) -> Result<Option<TransferReport>> {
         let mut arrays = Arrays::of(self.from, self.to, self.declared.as_deref())?;
+        let _naming = self.meshes.naming(self.to)?;
         let transaction = self.to.begin()?;
         match self.carry(transaction, leaving, &mut arrays) {
             Ok(Some((report, Some(carried)))) => {

@@ -64,6 +64,7 @@ mod outside_moved;
 mod overlay;
 mod own_files;
 mod processes;
+mod purge_meshes;
 mod reindex;
 mod remote;
 mod repair;

@@ -112,7 +112,6 @@ pub fn mesh_difference(known: &MeshDecl, again: &MeshDecl) -> Option<&'static st
     };
     let differs = [
         (known.checksum != again.checksum, "checksum"),
-        (known.path != again.path, "path"),
         (known.counts != again.counts, "counts"),
         (attrs(known) != attrs(again), "attributes"),
     ];

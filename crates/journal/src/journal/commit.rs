@@ -22,9 +22,11 @@ use super::ended::{check_floor, check_open};
 use super::gathering::Gathering;
 use super::looks::Looks;
 use super::unflushed::Unflushed;
+use crate::medium::attempt_ended;
 use crate::medium::posix::array_files::ArrayFolders;
 use crate::session::{Session, SessionKey};
-use crate::snapshot::{Flushed, may_be_below_a_floor};
+use crate::snapshot::silent::attempt_lasts;
+use crate::snapshot::{Flushed, Snapshot, may_be_below_a_floor};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
 /// How often a flush lets other threads run before it begins, whatever a clock says.
@@ -71,6 +73,17 @@ struct Turn<'a> {
     /// The failure, where it fails.
     failed: Failed<'static>,
     flight: Option<Flight>,
+}
+
+impl Turn<'_> {
+    /// Gives up a commit that was not to be; the session keeps its values. Returns what is to be reported.
+    fn turn_back(&mut self, error: Error) -> Error {
+        let mut writer = self.state.writer.lock();
+        match self.flight.take().map_or(Ok(()), |flight| writer.turn_back(flight)) {
+            Ok(()) => error,
+            Err(lost) => writer.fail(Failed::Store(self.session.key()), lost),
+        }
+    }
 }
 
 impl Drop for Turn<'_> {
@@ -244,16 +257,10 @@ impl<'a> Committer<'a> {
         drop(writer);
         let failed = Failed::Flush(own);
         let mut turn = Turn { state, session, failed, flight: Some(flight) };
-        let horizon = match self.admit(&turn) {
+        let horizon = match self.admit(&mut turn) {
             Ok(horizon) => horizon,
             // A session that may not write there keeps its values.
-            Err(e) => {
-                let mut writer = state.writer.lock();
-                return match turn.flight.take().map_or(Ok(()), |flight| writer.turn_back(flight)) {
-                    Ok(()) => Err(e),
-                    Err(lost) => Err(writer.fail(Failed::Store(own), lost)),
-                };
-            }
+            Err(e) => return Err(turn.turn_back(e)),
         };
         self.write(&mut turn, Commit { horizon, ..Commit::default() }).map(Some)
     }
@@ -302,13 +309,24 @@ impl<'a> Committer<'a> {
         drop(writer);
         let failed = Failed::Decision;
         let mut turn = Turn { state, session, failed, flight: Some(flight) };
+        if let (Some(flight), Some(snapshot)) = (&mut turn.flight, &horizon.snapshot) {
+            let looks = self.looks();
+            if let Err(e) = check_attempt(flight, looks, snapshot, looks.access.env().clock.now()) {
+                return Err(turn.turn_back(e));
+            }
+        }
         self.write(&mut turn, Commit { horizon, decision, records, ..Commit::default() })
     }
 
     /// Looks up what a commit must exceed, and whether its user may write to its datasets.
-    fn admit(&self, turn: &Turn<'_>) -> Result<Horizon> {
+    fn admit(&self, turn: &mut Turn<'_>) -> Result<Horizon> {
         let looks = self.looks();
+        // R64: the time before the look, so that nothing shows later than it says.
+        let now = looks.access.env().clock.now();
         let (horizon, snapshot) = looks.horizon()?;
+        if let Some(flight) = &mut turn.flight {
+            check_attempt(flight, looks, &snapshot, now)?;
+        }
         check_open(&*looks.access.env().identity, turn.session, None, &snapshot)?;
         let levels = turn.flight.as_ref().map(Flight::datasets).unwrap_or_default();
         self.datasets.admit(&levels, &snapshot, turn.session)?;
@@ -393,6 +411,24 @@ impl<'a> Committer<'a> {
         flight.report();
         Ok(flushed)
     }
+}
+
+/// Conflict for an attempt that has ended; else the commit gets a deadline (R64).
+fn check_attempt(flight: &mut Flight, looks: &Looks<'_>, snapshot: &Snapshot, now: i64) -> Result<()> {
+    let attempt = looks.access.attempt();
+    if attempt.is_empty() {
+        return Ok(());
+    }
+    let file_system = || {
+        let time = looks.medium.files().and_then(|files| files.file_system_time().ok());
+        time.unwrap_or(now)
+    };
+    let lasts = attempt_lasts(snapshot, (flight.user(), attempt), flight.log(), now, file_system)?;
+    if lasts <= 0 {
+        return Err(attempt_ended(attempt));
+    }
+    flight.set_deadline(now.saturating_add(lasts));
+    Ok(())
 }
 
 /// Whether flushes of a session wait for one another: the threads of a handle share one outside of transactions.

@@ -228,6 +228,12 @@ impl Maintenance<'_> {
         }
     }
 
+    /// How long a file stays that nothing names any more, given the grace that was asked for; `None` for a store that is not in
+    /// a folder.
+    pub fn grace_of(&self, grace: u64) -> Option<u64> {
+        self.files().ok().map(|files| self.grace(files, grace))
+    }
+
     /// A grace, which is longer where files show late.
     pub(super) fn grace(&self, files: &FileMedium, grace: u64) -> u64 {
         let is_late = files.shows_late() && !planted::is(Planted::NoGrace);

@@ -186,6 +186,9 @@ pub trait LogWriter: Send + fmt::Debug {
     /// is gone from its place.
     fn append(&mut self, ends: &FrameInfo, parts: &[&[u8]]) -> Result<()>;
 
+    /// The next frame does not count unless it is durable before this moment, nanoseconds since 1970.
+    fn set_deadline(&mut self, _at: i64) {}
+
     /// Shows readers the commit that was appended last: a hint, which fails nothing.
     fn announce(&mut self, ends: &FrameInfo, record: &CommitRecord);
 
@@ -216,6 +219,20 @@ pub trait LogWriter: Send + fmt::Debug {
 
     /// Says that nothing more comes.
     fn close(self: Box<Self>);
+}
+
+/// The error of a commit of an attempt that has ended.
+pub fn attempt_ended(attempt: &str) -> Error {
+    Code::AttemptEnded
+        .error(format!("the attempt {attempt} flushed nothing for 30 days, and a newer one has begun"))
+        .with_hint("open the store with the name of a new attempt, and archive again what is named here")
+}
+
+/// The error of a commit that took so long that its attempt may have ended meanwhile.
+pub fn attempt_slept() -> Error {
+    Code::AttemptEnded
+        .error("a commit took so long that its attempt may count as silent for 30 days")
+        .with_hint("archive again what is named here, with the name of a new attempt if there is one")
 }
 
 /// The error of a commit behind the end of its log.

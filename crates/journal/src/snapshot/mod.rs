@@ -19,6 +19,7 @@ mod pointers;
 mod ranges;
 mod refresh;
 mod rules;
+pub mod silent;
 mod snapshot_log;
 mod taken;
 mod user_state;

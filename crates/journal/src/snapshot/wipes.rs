@@ -237,6 +237,11 @@ impl KeyWipes {
         self.0.is_empty()
     }
 
+    /// The stamp of the newest of them.
+    pub fn newest(&self) -> Option<u64> {
+        self.0.first().map(|wipe| wipe.made.stamp)
+    }
+
     /// Those of them that hide for good.
     pub fn final_ones(&self) -> KeyWipes {
         KeyWipes(self.0.iter().filter(|wipe| !wipe.is_hide()).cloned().collect())

@@ -72,6 +72,11 @@ impl Flight {
         self.batch.as_ref().map(|batch| batch.datasets()).unwrap_or_default()
     }
 
+    /// The user who owns it.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
     /// The log that the commit goes to.
     pub fn log(&self) -> Id {
         self.log.writer()
@@ -80,6 +85,11 @@ impl Flight {
     /// Files of arrays that the commit names, relative to the store's folder.
     pub fn array_files(&self) -> BTreeSet<&str> {
         self.batch.as_ref().map(|batch| batch.array_files()).unwrap_or_default()
+    }
+
+    /// The commit does not count unless it is durable before this moment.
+    pub fn set_deadline(&mut self, at: i64) {
+        self.log.set_deadline(at);
     }
 
     /// Has the author hand in what he adds. No lock is held, and nothing is written yet.

@@ -213,6 +213,11 @@ impl Log {
         Ok(Flushed { writer: self.writer(), record: Arc::new(record), ends })
     }
 
+    /// The next commit does not count unless it is durable before this moment.
+    pub fn set_deadline(&mut self, at: i64) {
+        self.medium.set_deadline(at);
+    }
+
     /// Notes when the last commit was durable.
     pub fn note_time(&mut self, env: &Env) {
         self.last = (env.clock.now(), env.clock.monotonic());

@@ -24,6 +24,8 @@ pub struct Purging {
     pub rate: Option<u64>,
     /// How long a version stays after it was hidden, and a file after nothing names it any more, nanoseconds.
     pub grace: u64,
+    /// The URL of the catalog's engine, if it is not the usual one.
+    pub engine: Option<String>,
     /// On whose behalf.
     pub session: Session,
 }
@@ -37,6 +39,7 @@ impl Default for Purging {
             max_bytes: None,
             rate: None,
             grace: fieldstone_journal::compact::GRACE,
+            engine: None,
             session: Session::default(),
         }
     }

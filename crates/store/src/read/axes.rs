@@ -18,11 +18,13 @@ use fieldstone_journal::session::Limits;
 use fieldstone_journal::takeover::Takeover;
 
 use super::overlaid::FieldWalk;
+use super::purged::check_whole;
 use super::scan::Scan;
 use crate::snapshot::{Owners, Snapshot};
 
 /// Keywords in the order of levels, with their values in typed order; a keyword that is absent from
-/// every field is left out. Of a keyword that a key has at several levels the deepest counts. Denied where a lock forbids lists.
+/// every field is left out. Of a keyword that a key has at several levels the deepest counts. Denied where a lock forbids lists;
+/// NotFound in an older version of which a purge may have dropped something (R31).
 pub fn axes(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
@@ -30,6 +32,7 @@ pub fn axes(
     limits: Limits,
     identity: &Arc<dyn Identity>,
 ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+    check_whole(snapshot, &selection)?;
     let mut axes = Axes::default();
     let is_plain = snapshot.locks.is_empty() && snapshot.overlays.is_empty();
     let is_everything = selection.is_unconstrained() && is_plain;

@@ -26,6 +26,7 @@ use super::matcher::{Match, Matcher};
 use super::purged::selects;
 use super::versions::{KeyVersions, Part};
 use crate::files::Files;
+use crate::snapshot::silent::{is_long_ago, oldest_attempt};
 use crate::snapshot::{KeyWipes, Order, PointedKeys, Snapshot, Wiped};
 
 /// Decides which entries go.
@@ -42,6 +43,8 @@ pub struct HiddenEntries {
     sealed: HashMap<Id, bool>,
     /// Logs that have ended.
     ended: HashSet<Id>,
+    /// When the purge is made, by the file system's clock, and the oldest attempt that may flush yet; once it was looked for.
+    attempts: Option<(i64, Option<Order>)>,
     /// Keys that other stores name, which stay as they are; `None` for a purge that leaves none.
     pointed: Option<PointedKeys>,
 }
@@ -129,6 +132,7 @@ impl HiddenEntries {
             before,
             sealed: HashMap::new(),
             ended: HashSet::new(),
+            attempts: None,
             pointed: None,
         }
     }
@@ -237,6 +241,33 @@ impl HiddenEntries {
         state.is_some_and(|state| state.aborted() && is_old(state.order()))
     }
 
+    /// Whether a key needs no mark of an attempt any more: all that is older has ended, and nothing of it stays there (R64).
+    fn has_outlived(
+        &mut self,
+        began: Order,
+        counting: &Counting<'_>,
+        going: &HashSet<usize>,
+    ) -> Result<bool> {
+        if planted::is(Planted::MarkDropped) {
+            return Ok(true);
+        }
+        let is_older = |part: &Part| part.attempt.is_some_and(|attempt| attempt < began);
+        let mut staying = counting.parts.iter().enumerate().filter(|(i, _)| !going.contains(i));
+        if staying.any(|(_, (part, _))| is_older(part)) {
+            return Ok(false);
+        }
+        let (now, oldest) = match self.attempts {
+            Some(known) => known,
+            None => {
+                let files = self.files.medium().files();
+                // Marks stay if nobody can say how late it is.
+                let now = files.and_then(|files| files.file_system_time().ok()).unwrap_or(0);
+                *self.attempts.insert((now, oldest_attempt(&self.snapshot, self.user, now)?))
+            }
+        };
+        Ok(is_long_ago(began, now) && oldest.is_none_or(|oldest| oldest >= began))
+    }
+
     /// Whether one of the requests selects a dataset, by its encoded first level.
     pub fn selects_dataset(&self, dataset: &[u8]) -> Result<bool> {
         for limit in &self.limits {
@@ -326,6 +357,7 @@ impl Judge for HiddenEntries {
         (self.snapshot, self.ended) = (snapshot.clone(), ended);
         self.pointed = self.pointed.take().map(|_| PointedKeys::of(snapshot));
         self.sealed.clear();
+        self.attempts = None;
         Ok(())
     }
 
@@ -349,7 +381,11 @@ impl Judge for HiddenEntries {
         if planted::is(Planted::PurgeDropsRemovalAlone) {
             going.retain(|i| parts[*i].0.entry.is_removal());
         }
-        let Some(mark) = counting.mark(&going, &self.snapshot) else { return Ok(()) };
+        let mark = match counting.newest(&going, true) {
+            Some((began, _)) if self.has_outlived(began, &counting, &going)? => Some(Mark::None),
+            _ => counting.mark(&going, &self.snapshot),
+        };
+        let Some(mark) = mark else { return Ok(()) };
         going.iter().for_each(|i| verdicts[*i] = Verdict::Goes);
         match mark {
             Mark::None => {}
@@ -453,14 +489,17 @@ impl<'a> Counting<'a> {
         }
     }
 
+    /// The settled part of the newest attempt among those that go, or that stay, and when that attempt began.
+    fn newest(&self, going: &HashSet<usize>, goes: bool) -> Option<(Order, usize)> {
+        let those = self.by_time.iter().copied().filter(|i| self.is_settled(*i) && going.contains(i) == goes);
+        those.filter_map(|i| Some((self.part(i).attempt?, i))).max_by_key(|(began, _)| *began)
+    }
+
     /// The mark that has to stay if these parts go; `None` if nobody can make it.
     fn mark(&self, going: &HashSet<usize>, snapshot: &Snapshot) -> Option<Mark> {
         let settled = || self.by_time.iter().copied().filter(|i| self.is_settled(*i));
-        let newest = |goes: bool| {
-            let those = settled().filter(|i| going.contains(i) == goes);
-            those.filter_map(|i| Some((self.part(i).attempt?, i))).max_by_key(|(began, _)| *began)
-        };
-        let (Some((began, at)), stays) = (newest(true), newest(false)) else { return Some(Mark::None) };
+        let stays = self.newest(going, false);
+        let Some((began, at)) = self.newest(going, true) else { return Some(Mark::None) };
         if stays.is_some_and(|(stays, _)| stays >= began) {
             return Some(Mark::None);
         }

@@ -43,7 +43,7 @@ pub use matcher::{Match, Matcher};
 pub use outside::Outside;
 pub use overlaid::lookup_overlaid;
 pub use plan::retrieve;
-pub use purged::{is_dataset_purged, purged};
+pub use purged::{check_whole, is_dataset_purged, purged};
 pub use ranges::slab;
 pub use scan::Scan;
 pub use versions::{KeyVersions, Part};

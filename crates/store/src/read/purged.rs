@@ -24,6 +24,14 @@ pub fn is_purged(snapshot: &Snapshot, selection: &Selection) -> Result<bool> {
     snapshot.taken.is_purged(|dataset| selects(selection, dataset))
 }
 
+/// NotFound where a purge may have dropped fields that a request selects: an answer that sums it up cannot end with a part.
+pub fn check_whole(snapshot: &Snapshot, selection: &Selection) -> Result<()> {
+    match is_purged(snapshot, selection)? {
+        true => Err(purged("a field that the request selects")),
+        false => Ok(()),
+    }
+}
+
 /// The same of one dataset.
 pub fn is_dataset_purged(snapshot: &Snapshot, dataset: &[u8]) -> Result<bool> {
     snapshot.taken.is_purged(|purged| Ok(purged == dataset))

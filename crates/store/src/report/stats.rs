@@ -11,11 +11,14 @@ use fieldstone_format::keys::{decode_value, encode_name, find_value, level_ends,
 
 use crate::api::{Stats, StatsBy, StatsRow};
 use crate::files::Files;
-use crate::read::{Part, Scan, Source};
+use crate::read::{Part, Scan, Source, check_whole};
 use crate::snapshot::{Snapshot, unwiped};
+
+type BytesByGroup = BTreeMap<Option<Vec<u8>>, u64>;
 
 /// Counts what a request selects, and the files of the whole store.
 pub fn stats(files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Stats> {
+    check_whole(snapshot, &selection)?;
     let mut stats = Stats {
         writers: (snapshot.logs.len() + snapshot.taken.heads().len()) as u64,
         segments: snapshot.sources.len() as u64,
@@ -56,6 +59,7 @@ pub fn stats_by(
     by: &StatsBy,
     identity: &dyn Identity,
 ) -> Result<Vec<StatsRow>> {
+    check_whole(snapshot, &selection)?;
     let group = StatsGroup::new(by);
     // By the bytes of the group, which sort as its values do.
     let mut rows: BTreeMap<Option<Vec<u8>>, StatsRow> = BTreeMap::new();
@@ -76,7 +80,13 @@ pub fn stats_by(
             }
         }
     }
-    for (group, bytes) in wiped_bytes(files, snapshot, &selection, &group)? {
+    // Without a hide, what this walk met is all that wipes leave.
+    let is_all = snapshot.wipes.hides().is_empty();
+    let met = is_all.then(|| {
+        let bytes = rows.iter().map(|(group, row)| (group.clone(), row.stored.saturating_add(row.dead)));
+        bytes.collect()
+    });
+    for (group, bytes) in wiped_bytes(files, snapshot, &selection, (&group, met))? {
         let row = rows.entry(group).or_default();
         row.dead = row.dead.saturating_add(bytes);
     }
@@ -91,18 +101,18 @@ pub fn stats_by(
 }
 
 /// The bytes that wiped entries take until a purge, by group: those that a walk without any range meets, without those that
-/// wipes leave. Hidden entries are not dead.
+/// wipes leave, which `met` are if they are known. Hidden entries are not dead.
 fn wiped_bytes(
     files: &Arc<Files>,
     snapshot: &Arc<Snapshot>,
     selection: &Selection,
-    group: &StatsGroup,
-) -> Result<BTreeMap<Option<Vec<u8>>, u64>> {
+    (group, met): (&StatsGroup, Option<BytesByGroup>),
+) -> Result<BytesByGroup> {
     if snapshot.wipes.is_empty() {
         return Ok(BTreeMap::new());
     }
     let bytes_in = |scan: Scan| {
-        let (mut bytes, mut scan) = (BTreeMap::new(), scan.with_removed(true).lenient(true));
+        let (mut bytes, mut scan) = (BytesByGroup::new(), scan.with_removed(true).lenient(true));
         while let Some(versions) = scan.next_key()? {
             for part in versions.parts.iter().filter(|part| !part.entry.is_removal()) {
                 let stored = Source::new(files, part, &versions.key).stored_bytes()?;
@@ -113,7 +123,11 @@ fn wiped_bytes(
         Ok::<_, Error>(bytes)
     };
     let mut wiped = bytes_in(Scan::new(unwiped(snapshot), selection.clone(), None)?)?;
-    for (group, left) in bytes_in(Scan::unhidden(snapshot, selection.clone())?)? {
+    let left = match met {
+        Some(met) => met,
+        None => bytes_in(Scan::unhidden(snapshot, selection.clone())?)?,
+    };
+    for (group, left) in left {
         if let Some(bytes) = wiped.get_mut(&group) {
             *bytes = bytes.saturating_sub(left);
         }

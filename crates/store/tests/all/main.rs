@@ -13,6 +13,7 @@ mod backup_faults;
 mod behaviours;
 mod boards;
 mod checkpoint;
+mod claims;
 mod clocks;
 mod common;
 mod conformance;

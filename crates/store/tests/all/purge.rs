@@ -1,6 +1,7 @@
 //! Purges: hidden versions go with all that lies below them, and nothing that anybody sees changes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::common::*;
 use crate::takeovers::{act, close, compact, open_at};
@@ -11,6 +12,7 @@ use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::store_record::Hold;
 use fieldstone_format::{Id, crc};
 use fieldstone_journal::Session;
+use fieldstone_journal::author::{AuthorPart, CommitAuthor, Landed};
 use fieldstone_journal::writer::INLINE_MAX;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
@@ -259,6 +261,22 @@ fn r22_the_owner_stays_after_the_oldest_entry_went() {
     assert!(denied.message().contains("run=b"), "{denied}");
 }
 
+/// Calls that sum a version up say so as lists do; of a dataset in which nothing went it is whole.
+fn sums_are_purged(older: &Store) {
+    for (text, is_whole) in [("", false), ("run=a", false), ("run=b", true)] {
+        let request = Request::parse(text).unwrap();
+        let axes = older.axes(&request, &ReadOptions::default()).map(drop);
+        let stats = older.stats(&request).map(drop);
+        let by = older.stats_by(&request, &StatsBy::Dataset).map(drop);
+        for outcome in [axes, stats, by] {
+            match outcome {
+                Ok(()) => assert!(is_whole, "{text}"),
+                Err(e) => assert!(!is_whole && e.code() == Code::VersionPurged, "{text}: {e}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn r31_an_older_version_says_what_was_purged_and_reads_what_is_live() {
     let world = SimWorld::new(1);
@@ -296,6 +314,7 @@ fn r31_an_older_version_says_what_was_purged_and_reads_what_is_live() {
         assert_eq!(listed.len(), 3, "{listed:?}");
         let mut list = older.list(&Request::new(), &ListOptions::default()).unwrap();
         assert_eq!(list.find_map(|entry| entry.err()).unwrap().code(), Code::VersionPurged);
+        sums_are_purged(older);
         let other = older.list(&Request::parse("run=b").unwrap(), &ListOptions::default()).unwrap();
         assert_eq!(other.filter(|entry| entry.is_ok()).count(), 1);
         let request = Request::parse("run=a,variable=t,step=1").unwrap();
@@ -583,4 +602,99 @@ fn nothing_that_is_visible_changes_by_a_purge() {
         }
         assert!(dropped > 0, "seed {seed}");
     }
+}
+
+/// Days in nanoseconds.
+fn days(n: u64) -> u64 {
+    n * 24 * 3600 * SECOND
+}
+
+#[test]
+fn r64_a_mark_goes_once_older_attempts_were_silent_for_30_days() {
+    let world = SimWorld::new(1);
+    let attempt = |name: &str| {
+        open_in(&world.process("a"), &Opening { attempt: name.to_owned(), ..Opening::default() }).unwrap()
+    };
+    let straggler = attempt("1.1");
+    flush_one(&straggler, "run=a,variable=other", b"its first");
+    world.advance(SECOND);
+    let second = attempt("1.2");
+    flush_one(&second, T1, b"of the newer attempt");
+    close(&second);
+    remove(&world, T1);
+    assert_eq!(purge(&world).versions, 2);
+    // It flushed 29 days ago, and may do so again.
+    world.advance(days(29));
+    flush_one(&straggler, T1, b"late");
+    error(get(&open(&world, "b"), T1), ErrorKind::NotFound);
+    world.advance(days(29));
+    let mut gone = purge(&world).versions;
+    world.advance(days(1) + 2 * 3600 * SECOND);
+    put(&straggler, T1, b"too late").unwrap();
+    let failed = straggler.flush(&Session::default()).unwrap_err();
+    assert_eq!((failed.code(), failed.kind()), (Code::AttemptEnded, ErrorKind::Conflict), "{failed}");
+    // Its log is ended, what it flushed goes, and then the mark, as nothing older is there.
+    for _ in 0..3 {
+        world.advance(days(1));
+        gone += purge(&world).versions;
+    }
+    assert_eq!(gone, 2, "what came late, and the mark");
+    assert_eq!(straggler.flush(&Session::default()).unwrap_err().code(), Code::AttemptEnded);
+    error(get(&open(&world, "b"), T1), ErrorKind::NotFound);
+    // Another process of the attempt, too; one of a new attempt flushes.
+    let again = attempt("1.1");
+    put(&again, T1, b"too late").unwrap();
+    assert_eq!(again.flush(&Session::default()).unwrap_err().code(), Code::AttemptEnded);
+    std::mem::forget((again, straggler));
+    let third = attempt("1.3");
+    flush_one(&third, T1, b"of a new attempt");
+    assert_eq!(get(&open(&world, "b"), T1).unwrap(), b"of a new attempt");
+    close(&third);
+    is_sound(&world);
+}
+
+#[test]
+fn r64_an_attempt_without_a_newer_one_may_be_silent() {
+    let world = SimWorld::new(1);
+    let only =
+        open_in(&world.process("a"), &Opening { attempt: "1.1".to_owned(), ..Opening::default() }).unwrap();
+    flush_one(&only, T1, b"first");
+    world.advance(days(40));
+    purge(&world);
+    flush_one(&only, T1, b"second");
+    assert_eq!(get(&open(&world, "b"), T1).unwrap(), b"second");
+    close(&only);
+    is_sound(&world);
+}
+
+/// An author who falls asleep while a commit is made.
+#[derive(Debug)]
+struct Sleeper(SimWorld);
+
+impl CommitAuthor for Sleeper {
+    fn hand_in(&self, _store: Id) -> AuthorPart {
+        self.0.advance(days(31));
+        AuthorPart::default()
+    }
+
+    fn landed(&self, _landed: &Landed) {}
+}
+
+#[test]
+fn r64_a_commit_that_took_thirty_days_does_not_count() {
+    let world = SimWorld::new(1);
+    let open_attempt = Opening { attempt: "1.1".to_owned(), ..Opening::default() };
+    let sleeper = open_in(&world.process("a"), &open_attempt).unwrap();
+    flush_one(&sleeper, "run=a,variable=other", b"its first");
+    let session = Session::default().by(Arc::new(Sleeper(world.clone())));
+    let options = ArchiveOptions { session: session.clone(), ..ArchiveOptions::default() };
+    archive(&sleeper, T1, Value::Bytes(b"asleep"), &options).unwrap();
+    let failed = sleeper.flush(&session).unwrap_err();
+    assert_eq!(failed.code(), Code::AttemptEnded, "{failed}");
+    error(get(&open(&world, "b"), T1), ErrorKind::NotFound);
+    // The handle goes on in a new log: no newer attempt has begun.
+    flush_one(&sleeper, T1, b"awake");
+    assert_eq!(get(&open(&world, "b"), T1).unwrap(), b"awake");
+    close(&sleeper);
+    is_sound(&world);
 }

@@ -23,8 +23,11 @@ impl Mesh {
     /// exists already, nothing is written, and that one's name and attributes stay. A rank that failed before passes
     /// its error.
     ///
-    /// All reads of it are compared with checksums: those of the written bytes or, for an existing file, those that
-    /// `known` returns on rank 0. If it has none, the content is first read and compared with the file's name.
+    /// `place` is called on rank 0 with the name that the content gives to the file. It returns the name that the file has
+    /// or gets, and its checksums, if they are known.
+    ///
+    /// All reads of it are compared with checksums: those of the written bytes or, for an existing file, the known ones.
+    /// If there are none, the content is first read and compared with the file's name.
     ///
     /// The file is written under a temporary name ending in `.part`, synced, and then renamed.
     ///
@@ -35,7 +38,7 @@ impl Mesh {
         env: &Env,
         folder: &Path,
         content: Result<&MeshContent<'_>>,
-        known: impl Fn(&Path) -> Result<Option<FileSums>>,
+        place: impl FnOnce(&str) -> Result<(String, Option<FileSums>)>,
     ) -> Result<Mesh> {
         let measures =
             Measures::new(team, content.as_ref().map(|content| *content).map_err(Error::replicate))?;
@@ -47,15 +50,22 @@ impl Mesh {
             has_z: content.coordinates.len() == 3,
             checksum: measures.checksum,
         };
-        let path = folder.join(format!("{}.nc", hex(&head.checksum)));
-        let draft = team.broadcast(STEP, 0, draft_name(team, env, &path))?;
-        let is_new = !draft.is_empty();
+        let (placed, known) = match team.rank() {
+            0 => match place(&format!("{}.nc", hex(&head.checksum))) {
+                Ok((name, known)) => (draft_name(env, folder, &name), known),
+                Err(error) => (Err(error), None),
+            },
+            _ => (Ok(Vec::new()), None),
+        };
+        let placed = String::from_utf8_lossy(&team.broadcast(STEP, 0, placed)?).into_owned();
+        let (name, draft) = placed.split_once('/').unwrap_or((&placed, ""));
+        let (path, is_new) = (folder.join(name), !draft.is_empty());
         let mut sums = None;
         if is_new {
             let coordinates: Vec<Attrs> = content.coordinates.iter().map(|one| one.attrs.clone()).collect();
             let image = MeshImage::new(&head, &coordinates, &content.attrs, measures.has_shapes);
             let image = team.agree(STEP, image)?;
-            let draft = folder.join(String::from_utf8_lossy(&draft).as_ref());
+            let draft = folder.join(draft);
             match write_file(team, env, (&draft, &path), (content, &measures, &image)) {
                 Ok(written) => sums = Some(written),
                 Err(error) => {
@@ -85,17 +95,9 @@ impl Mesh {
 }
 
 /// Collective: the checksums of an existing file.
-fn known_sums(
-    team: &Team,
-    env: &Env,
-    path: &Path,
-    known: impl Fn(&Path) -> Result<Option<FileSums>>,
-) -> Result<FileSums> {
-    let found = match team.rank() {
-        0 => known(path).map(|sums| sums.map_or_else(Vec::new, |sums| encode_sums(&sums))),
-        _ => Ok(Vec::new()),
-    };
-    let found = team.broadcast(STEP, 0, found)?;
+fn known_sums(team: &Team, env: &Env, path: &Path, known: Option<FileSums>) -> Result<FileSums> {
+    let found = known.map_or_else(Vec::new, |sums| encode_sums(&sums));
+    let found = team.broadcast(STEP, 0, Ok(found))?;
     if !found.is_empty() {
         return decode_sums(&found);
     }
@@ -105,21 +107,18 @@ fn known_sums(
     sums.and_then(|sums| closed.map(|()| sums))
 }
 
-/// On rank 0, a name for the file while it is written; empty if the file exists already.
-fn draft_name(team: &Team, env: &Env, path: &Path) -> Result<Vec<u8>> {
-    if team.rank() > 0 {
-        return Ok(Vec::new());
-    }
-    match env.disk.stat(path) {
-        Ok(_) => Ok(Vec::new()),
+/// The name of the file, and after `/` its name while it is written, unless the file exists already.
+fn draft_name(env: &Env, folder: &Path, name: &str) -> Result<Vec<u8>> {
+    let path = folder.join(name);
+    match env.disk.stat(&path) {
+        Ok(_) => Ok(name.as_bytes().to_vec()),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
             let mut random = [0; 8];
             env.rand.fill(&mut random);
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
             let number = u64::from_le_bytes(random);
-            Ok(format!("{name}.{number:016x}.{}.part", env.identity.writer_name()).into_bytes())
+            Ok(format!("{name}/{name}.{number:016x}.{}.part", env.identity.writer_name()).into_bytes())
         }
-        Err(cause) => Err(Error::io("look for", path, cause)),
+        Err(cause) => Err(Error::io("look for", &path, cause)),
     }
 }
 

@@ -381,10 +381,11 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 row: row as u32,
             };
             // Whether the declaration at a place of the record was not removed individually.
-            let stays = |run: &RunName, row: usize| {
+            let stays_in = |run: Option<&RunName>, row: usize| {
                 let of = gone.range((id(row), 0)..=(id(row), u32::MAX));
-                !of.into_iter().any(|(_, by)| takes(Some(run), *by, user))
+                !of.into_iter().any(|(_, by)| takes(run, *by, user))
             };
+            let stays = |run: &RunName, row: usize| stays_in(Some(run), row);
             match record {
                 Record::Runs(all) => {
                     let all = all.iter().enumerate().filter(|(row, run)| stays(&run.run, *row));
@@ -412,7 +413,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 }
                 Record::Groups(..) | Record::Imports(..) | Record::Meshes(_) | Record::Histories(_) => {
                     let (run, what, words) = arrays::words(record);
-                    if run.as_ref().is_none_or(|run| stays(run, 0)) {
+                    if stays_in(run.as_ref(), 0) {
                         of_arrays.push((run, what, words, user, place(i, 0)));
                     }
                 }

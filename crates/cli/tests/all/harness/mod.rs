@@ -16,7 +16,9 @@ use serde_json::Value;
 
 /// A folder with, perhaps, a store named `store` in it.
 pub struct TestStore {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removes it at the end.
+    _temporary: Option<tempfile::TempDir>,
 }
 
 /// How a run of the program ended.
@@ -28,7 +30,13 @@ pub struct Run {
 impl TestStore {
     /// An empty folder.
     pub fn empty() -> TestStore {
-        TestStore { folder: tempfile::tempdir().unwrap() }
+        let temporary = tempfile::tempdir().unwrap();
+        TestStore { folder: temporary.path().to_owned(), _temporary: Some(temporary) }
+    }
+
+    /// A folder that stays.
+    pub fn at(folder: &Path) -> TestStore {
+        TestStore { folder: folder.to_owned(), _temporary: None }
     }
 
     /// A store with a field under each key, whose bytes are the key's text.
@@ -73,7 +81,7 @@ impl TestStore {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
     /// A file below the folder.
@@ -139,6 +147,11 @@ impl Run {
     pub fn code(self, code: i32) -> Run {
         assert_eq!(self.output.status.code(), Some(code), "{}\n{}{}", self.what, self.out(), self.err());
         self
+    }
+
+    /// How it ended; `None` for a signal.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.output.status.code()
     }
 
     /// Stdout as text.

@@ -27,6 +27,8 @@ const WRITER: &str = ".writer-";
 const CLOSED: &str = ".closed";
 /// Prefix of the flag of an open job.
 const FLAG: &str = "open-";
+/// Prefix of the name that condemns a mesh or a kept partition (mesh-files.md, 4).
+pub const GONE: &str = ".gone-";
 /// Suffix of a file that is being written.
 const PART: &str = ".part";
 /// Most folders within one another.
@@ -39,6 +41,11 @@ const WEEK: i64 = 7 * SILENT;
 /// Whether a name in the folder of array files is one that keeps account of others.
 pub fn is_mark(name: &str) -> bool {
     name == CLOSED || name.starts_with(WRITER)
+}
+
+/// Whether a name beside the logs says something of jobs or of other files, and holds no data.
+pub fn is_note(name: &str) -> bool {
+    name.starts_with(FLAG) || name.starts_with(GONE)
 }
 
 /// Whether the writer at the end of a file's name (`…PROCESS@HOST`, with or without `.part`) has ended: by its process,

@@ -3,22 +3,29 @@
 //! Invariants:
 //! * nothing that a user writes into a claim, and no date, makes him an owner: only that he was the first to
 //!   make a file of that name, in a folder where nobody removes another's (the sticky bit);
-//! * a claim is durable before the commit that it is made for.
+//! * a claim is durable before the commit that it is made for;
+//! * exclusive creation decides, also where names show late: a name that is taken and does not show is somebody's.
 //!
 //! A folder of logs that only its owner may write to needs none, and gets none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied};
-use std::path::PathBuf;
+use std::io::ErrorKind::{AlreadyExists, InvalidInput, NotFound, PermissionDenied};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, write_all_at};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::claim;
+use fieldstone_format::keys::level_text;
 
 use super::layout::Layout;
 use crate::medium::Claims;
+
+/// The first pause before a claim that does not show is looked for again, nanoseconds; each is twice the one before, up to
+/// the greatest.
+const PAUSE: u64 = 50_000_000;
+const PAUSE_MAX: u64 = 3_200_000_000;
 
 /// The claims of a store as a listing of its logs shows them; each is read when it is asked for.
 #[derive(Debug)]
@@ -95,7 +102,9 @@ pub fn claim_levels<'a>(
     match env.disk.stat(&folder) {
         Ok(stat) if stat.is_shared() => {}
         Ok(_) => return Ok(Ok(true)),
-        // Another host's folder shows late.
+        // Another host's folder shows late. A claim too many harms nobody; without one, what this commit holds might
+        // belong to somebody else, and nobody would say so.
+        Err(e) if e.kind() == NotFound && env.disk.lags(&folder) => {}
         Err(e) if e.kind() == NotFound => return Ok(Ok(false)),
         Err(e) => return Err(Error::io("look at", &folder, e)),
     }
@@ -113,13 +122,28 @@ pub fn claim_levels<'a>(
     Ok(Ok(true))
 }
 
+/// Reads a claim whose name is taken; waits a little where it does not show yet.
+fn read_there(env: &Env, path: &Path) -> std::io::Result<Claim> {
+    let mut pause = PAUSE;
+    loop {
+        let read = env.disk.open_plain(path, false).and_then(|file| read_claim(&*file));
+        match read {
+            Err(e) if e.kind() == NotFound && pause <= PAUSE_MAX => {
+                env.clock.sleep(pause);
+                pause *= 2;
+            }
+            read => return read,
+        }
+    }
+}
+
 enum Outcome {
     Made,
     Ours,
     Of(u32),
 }
 
-fn claim_level(env: &Env, folder: &std::path::Path, level: &[u8]) -> Result<Outcome> {
+fn claim_level(env: &Env, folder: &Path, level: &[u8]) -> Result<Outcome> {
     for number in 0..claim::NAMES {
         let path = folder.join(claim::file_name(level, number));
         match env.disk.create_alike(&path) {
@@ -130,12 +154,19 @@ fn claim_level(env: &Env, folder: &std::path::Path, level: &[u8]) -> Result<Outc
             Err(e) if e.kind() == AlreadyExists => {}
             Err(e) => return Err(creation_failed(&*env.disk, &path, e)),
         }
-        let there = match env.disk.open_plain(&path, false).and_then(|file| read_claim(&*file)) {
+        let there = match read_there(env, &path) {
             Ok(there) => there,
             // The name is taken by a file that is not a claim, or that this user may not read: the next name says who
             // owns it.
-            Err(e) if matches!(e.kind(), PermissionDenied | NotFound | std::io::ErrorKind::InvalidInput) => {
-                continue;
+            Err(e) if matches!(e.kind(), PermissionDenied | InvalidInput) => continue,
+            // It is somebody's, and shows late: to take the next name would make two owners.
+            Err(e) if e.kind() == NotFound => {
+                let text = level_text(level);
+                return Err(Error::unavailable(format!(
+                    "another process claims dataset {text} at this moment, and {} does not show here yet",
+                    path.display()
+                ))
+                .with_hint("flush again: what was archived waits for that"));
             }
             Err(e) => return Err(Error::io("read", &path, e)),
         };

@@ -114,7 +114,7 @@ impl FileMedium {
     }
 
     /// The time by the file system's clock: that of a file made now.
-    fn file_system_time(&self) -> Result<i64> {
+    pub fn file_system_time(&self) -> Result<i64> {
         let path = end_file::unfinished(&self.env, &self.layout);
         let made = self.env.disk.create_alike(&path).and_then(|file| file.stat_with_time());
         let _ = self.env.disk.unlink(&path);

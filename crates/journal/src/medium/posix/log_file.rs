@@ -27,7 +27,7 @@ use super::layout::Layout;
 use super::linked::Linked;
 use super::slot::{BoardSlot, slot_of};
 use super::takeovers::replaced_upto;
-use crate::medium::{Address, LogWriter, ended_meanwhile};
+use crate::medium::{Address, LogWriter, attempt_slept, ended_meanwhile};
 
 /// Most zeros written at once.
 const ZEROED_MAX: u64 = 1 << 20;
@@ -62,6 +62,8 @@ pub struct LogFile {
     taken_over: bool,
     /// When its writer drew its id, nanoseconds since 1970.
     drawn: i64,
+    /// Until when the next frame has to be durable.
+    deadline: i64,
     last_slot: Option<Slot>,
     board: Option<BoardSlot>,
     /// Bytes of the file that are there for frames: up to the last commit, and zeros behind it.
@@ -92,6 +94,7 @@ impl LogFile {
             end: None,
             taken_over: false,
             drawn: env.clock.now(),
+            deadline: i64::MAX,
             last_slot: None,
             board: None,
             space: 0,
@@ -274,12 +277,20 @@ impl LogWriter for LogFile {
         } else if first && self.has_ends && self.env.clock.now().saturating_sub(self.drawn) >= LATE_FIRST {
             self.look_late(&*file, ends)?;
         }
+        // R64: a process may sleep between its look at the attempts and this moment.
+        if self.env.clock.now() >= self.deadline {
+            return Err(attempt_slept());
+        }
         self.torn = None;
         self.space = self.space.max(ends.end() + zeros.len() as u64);
         self.small = SMALL_BEFORE.min(self.small + u32::from(ends.length <= SMALL));
         self.length = ends.end();
         self.last = (ends.sequence, ends.hash);
         Ok(())
+    }
+
+    fn set_deadline(&mut self, at: i64) {
+        self.deadline = at;
     }
 
     fn announce(&mut self, ends: &FrameInfo, record: &CommitRecord) {

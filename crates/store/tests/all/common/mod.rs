@@ -32,7 +32,12 @@ pub const BOB: u32 = 502;
 
 /// The folders of a store, which an administrator made for all users: everyone adds files, no one removes another's.
 pub fn shared_folder() -> SimWorld {
-    let world = SimWorld::new(1);
+    shared_folder_of(1)
+}
+
+/// The same in the world of a seed.
+pub fn shared_folder_of(seed: u64) -> SimWorld {
+    let world = SimWorld::new(seed);
     for (host, user) in [("alice", ALICE), ("bob", BOB), ("admin", 0)] {
         world.set_uid(host, user);
     }

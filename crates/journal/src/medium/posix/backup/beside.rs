@@ -10,6 +10,7 @@ use fieldstone_format::copy_mark::BesideFile;
 
 use super::Beside;
 use super::copier::Copier;
+use crate::medium::posix::array_files::is_note;
 
 /// The folders of such files.
 pub const FOLDERS: [&str; 3] = ["arrays", "meshes", "histories"];
@@ -59,9 +60,7 @@ fn find(copier: &Copier<'_>) -> Result<Beside> {
             let path = format!("{folder}/{name}");
             match kind {
                 FileKind::Directory => folders.push(path),
-                FileKind::File
-                    if !(name.ends_with(".part") || name.starts_with("open-") || name.contains('\n')) =>
-                {
+                FileKind::File if !(name.ends_with(".part") || is_note(&name) || name.contains('\n')) => {
                     let whole = layout.root().join(&path);
                     match env.disk.stat_with_time(&whole) {
                         Ok((stat, changed)) => files.push(BesideFile { path, bytes: stat.len, changed }),
