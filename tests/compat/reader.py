@@ -156,7 +156,7 @@ class Log(File):
         super().__init__(store, f"logs/{writer.hex()}.log")
         self.writer, self.slot, self.sealed, self.problem, self.lowest = writer, slot, {}, "", 24
         self.attempt, self.began = None, []  # of its last commit; when its attempt began, by log
-        self.other, self.marked = False, marked  # whether it is of another version; what a copy's mark has
+        self.other, self.marked = False, marked  # whether it is of another version; the mark of a copy
         start = self.read(0, min(24, self.end)).ljust(24, b"\0")
         self.first = int.from_bytes(start[20:], "little")
         try:

@@ -56,7 +56,7 @@ impl Rehearsal {
         Request::parse(&format!("run={}", self.run)).map_err(|error| error.to_string())
     }
 
-    /// What a new reader finds of the run in a store; nothing in one that is not there.
+    /// The part of the run that a new reader finds in a store; nothing in one that is not there.
     fn shown(&self, folder: &str) -> Checked<Content> {
         let wrong = |error: fieldstone::Error| format!("{folder} cannot be read in a copy: {}", text(&error));
         let store = match open_at(&self.world.process(self.host), folder, Mode::Read) {

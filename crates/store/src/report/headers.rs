@@ -1,7 +1,7 @@
 //! Headers of array files, which have no checksum: but of each array in a file the index says where it is, of which type and
 //! shape. A header under which other programs would find something else there is damaged.
 //!
-//! The number of records is no part of this: it may be behind (array-files.md, 4).
+//! The number of records is not compared: it may be behind (array-files.md, 4).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -337,7 +337,7 @@ fn r29_a_missing_takeover_of_the_list_is_named() {
     assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
 }
 
-/// What stood in a damaged block of an index is given up by the place of the block; all else is read as before, and backed up.
+/// All that stood in a damaged block of an index is given up by the place of the block; all else is read as before, and backed up.
 #[test]
 fn a_damaged_block_of_an_index_is_given_up() {
     for taken in [false, true] {

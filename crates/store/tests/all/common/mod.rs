@@ -50,8 +50,8 @@ pub fn shared_folder_of(seed: u64) -> SimWorld {
     world
 }
 
-/// A handle in an environment. With `FIELDSTONE_PLANTED` it meets a planted fault (docs/faults.md): the tests of what that breaks
-/// have to fail.
+/// A handle in an environment. With `FIELDSTONE_PLANTED` it meets a planted fault (docs/faults.md): the tests of the rule that it
+/// breaks have to fail.
 pub fn open_in(env: &Env, how: &Opening) -> Result<Store> {
     if let Ok(name) = std::env::var("FIELDSTONE_PLANTED") {
         planted::plant(Planted::named(&name));

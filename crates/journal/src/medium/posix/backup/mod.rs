@@ -128,8 +128,8 @@ pub fn round(
     Ok(report)
 }
 
-/// Compares the last commit of each log that grew with its checksum: damage that nobody has looked at yet ends the round. What was
-/// given up of it goes along; the mark vouches for such a commit, as a board does in the source.
+/// Compares the last commit of each log that grew with its checksum: damage that nobody has looked at yet ends the round. Parts of
+/// it that somebody gave up go along; the mark vouches for such a commit, as a board does in the source.
 fn check_last_commits(source: &BackupSource<'_>, vouched: &Needed) -> Result<()> {
     let (disk, layout) = (&source.medium.env.disk, &source.medium.layout);
     let is_new = |tip: &&Arc<Tip>| {
