@@ -1,7 +1,7 @@
 //! The files of meshes and kept partitions, and what names them (R37).
 //!
 //! A group of arrays or a variable names a mesh, by the name that a declaration gave it; a run that a wipe took with all its
-//! fields names none. A partition belongs to its mesh, or to an import. Invariants:
+//! fields names none, unless something was declared in it since. A partition belongs to its mesh, or to an import. Invariants:
 //! * a transaction that may still count, or count again, names what it speaks of;
 //! * where a deletion may vanish, or a part of the store cannot be read, nothing is said to be free.
 
@@ -45,10 +45,6 @@ pub struct FileNames {
 }
 
 impl FileNames {
-    fn take_group(&mut self, mesh: Option<String>) {
-        self.meshes.extend(mesh);
-    }
-
     fn take_variable(&mut self, decl: &VariableDecl) {
         let named = decl.attrs.iter().filter_map(|(name, value)| match value {
             Value::Text(mesh) if name == "mesh" => Some(mesh.clone()),
@@ -132,13 +128,13 @@ impl Catalog {
 /// The names that the tables give. `wiped`: the stamp of the newest wipe of a whole run.
 fn names_now(index: &mut Index, wiped: &dyn Fn(&RunName) -> Result<Option<u64>>) -> Result<FileNames> {
     let mut names = FileNames::default();
-    for group in engine::groups_on_meshes(index.database())? {
-        let is_wiped = wiped(&group.run.1)?.is_some_and(|stamp| group.stamp < stamp);
-        if !is_wiped || !index.held_fields().of_run(group.run.0, None, 1)?.is_empty() {
-            names.take_group(Some(group.mesh));
+    for declared in engine::declared_runs(index.database())? {
+        let run = declared.run;
+        let is_wiped = wiped(&declared.name)?.is_some_and(|stamp| declared.newest < stamp);
+        if is_wiped && index.held_fields().of_run(run, None, 1)?.is_empty() {
+            continue;
         }
-    }
-    for run in engine::all_runs(index.database())? {
+        names.meshes.extend(engine::meshes_of_groups(index.database(), run)?);
         for variable in Tables::variables(index, run)?.iter().filter(|row| row.declared) {
             names.take_variable(&variable.decl);
         }
@@ -165,8 +161,10 @@ impl FileUse {
                 }
             }
         }
-        let snapshot_problems = snapshot.problems.iter().chain(&snapshot.taken.problems);
-        if snapshot_problems.count() + snapshot.foreign.len() > 0 || !feed.problems().is_empty() {
+        let problems = feed.problems();
+        // Nothing behind a torn tail counts.
+        let mut unread = problems.iter().chain(&snapshot.taken.problems).filter(|of| of.damage || of.skipped);
+        if unread.next().is_some() || !snapshot.foreign.is_empty() {
             self.block("a part of the store cannot be read");
         }
         Ok(())
@@ -178,7 +176,7 @@ impl FileUse {
         let mut found = FileNames::default();
         match record {
             Record::Groups(_, groups) => {
-                groups.into_iter().for_each(|group| found.take_group(group.mesh));
+                found.meshes.extend(groups.into_iter().filter_map(|group| group.mesh))
             }
             Record::Variables(_, variables) => variables.iter().for_each(|decl| found.take_variable(decl)),
             Record::Imports(_, imports) => found.imports = imports,

@@ -375,31 +375,30 @@ pub(crate) fn declared_files(db: &mut dyn Database) -> Result<Vec<(FileDecl, Att
     })
 }
 
-/// A group of arrays on a mesh.
-pub(crate) struct GroupOnMesh {
-    /// Its run.
-    pub run: (RunId, RunName),
-    /// The name of the mesh.
-    pub mesh: String,
-    /// The stamp of its newest declaration.
-    pub stamp: u64,
+/// A run, and the stamp of the newest declaration in it.
+pub(crate) struct DeclaredRun {
+    /// Its number.
+    pub run: RunId,
+    /// Its name.
+    pub name: RunName,
+    /// 0 if nothing is declared in it.
+    pub newest: u64,
 }
 
-/// All groups on meshes. Needs a read in progress.
-pub(crate) fn groups_on_meshes(db: &mut dyn Database) -> Result<Vec<GroupOnMesh>> {
-    let sql = "SELECT g.run, r.project, r.name, g.mesh, MAX(d.stamp) FROM array_group g \
-               JOIN run r ON r.run = g.run JOIN decl d ON d.run = g.run AND d.item = g.item AND d.kind = $1 \
-               WHERE g.mesh IS NOT NULL GROUP BY g.run, r.project, r.name, g.mesh, g.item";
-    db.all(sql, &[Cell::Int(GROUP)], |row| {
+/// All runs. Needs a read in progress.
+pub(crate) fn declared_runs(db: &mut dyn Database) -> Result<Vec<DeclaredRun>> {
+    let sql = "SELECT r.run, r.project, r.name, COALESCE(MAX(d.stamp), 0) FROM run r \
+               LEFT JOIN decl d ON d.run = r.run GROUP BY r.run, r.project, r.name ORDER BY r.run";
+    db.all(sql, &[], |row| {
         let name = RunName { project: row[1].text()?.to_owned(), name: row[2].text()?.to_owned() };
-        let (run, stamp) = ((row[0].int()?, name), row[4].int()? as u64);
-        Ok(GroupOnMesh { run, mesh: row[3].text()?.to_owned(), stamp })
+        Ok(DeclaredRun { run: row[0].int()?, name, newest: row[3].int()? as u64 })
     })
 }
 
-/// The numbers of all runs. Needs a read in progress.
-pub(crate) fn all_runs(db: &mut dyn Database) -> Result<Vec<RunId>> {
-    db.all("SELECT run FROM run ORDER BY run", &[], |row| row[0].int())
+/// The meshes that groups of a run name. Needs a read in progress.
+pub(crate) fn meshes_of_groups(db: &mut dyn Database, run: RunId) -> Result<Vec<String>> {
+    let sql = "SELECT DISTINCT mesh FROM array_group WHERE run = $1 AND mesh IS NOT NULL";
+    db.all(sql, &[Cell::Int(run)], |row| row[0].text().map(str::to_owned))
 }
 
 /// Histories, by path. Needs a read in progress.

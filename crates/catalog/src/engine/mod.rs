@@ -71,8 +71,8 @@ pub use fieldstone_journal::follower::Wait;
 
 pub use apply::{heeds_hand_overs, restore};
 pub use arrays::FileDecl;
-pub(crate) use arrays::{all_runs, declared_files, groups_on_meshes, imports_of};
 pub use arrays::{array_groups, histories, imports, meshes};
+pub(crate) use arrays::{declared_files, declared_runs, imports_of, meshes_of_groups};
 pub use compare::compare;
 pub use conflicts::conflicts;
 pub use dump::dump;

@@ -118,6 +118,13 @@ fn ended(run: &Run, context: &str) {
     }
 }
 
+/// Runs a verb without a fault. A move whose first call did all but say so finds nothing left.
+fn again(t: &TestStore, verb: &Verb) {
+    let run = t.run(verb.words);
+    let is_done = verb.words[0] == "move" && answers(t, "store").iter().all(|line| !line.contains("run=b"));
+    assert!(run.exit_code() == Some(0) || is_done && run.exit_code() == Some(3), "{}", run.err());
+}
+
 /// Runs a verb in strace.
 fn traced(t: &TestStore, verb: &Verb, options: &[&str]) -> Run {
     let mut command = Command::new("strace");
@@ -166,7 +173,7 @@ fn fails_at_calls(verb: &Verb) {
             is_sound(&t, verb, &context);
             let now = shown(&t, verb);
             assert!(now == before || now == after, "{context}: {now:?}");
-            t.run(verb.words).ok();
+            again(&t, verb);
             is_sound(&t, verb, &context);
             assert_eq!(shown(&t, verb), after, "{context}");
         }
@@ -251,7 +258,7 @@ fn a_disk_that_is_full_at_any_step_ends_a_call_and_harms_nothing() {
             is_sound(&t, verb, &context);
             std::fs::remove_file(&filler).unwrap();
             let now = shown(&t, verb);
-            t.run(verb.words).ok();
+            again(&t, verb);
             let after = shown(&t, verb);
             assert!(now == before || now == after, "{context}: {now:?}");
             is_sound(&t, verb, &context);
@@ -285,9 +292,9 @@ fn a_store_on_a_disk_for_reading_alone_is_read_and_backed_up_and_refuses_the_res
     }
     t.run(["verify", "store"]).ok();
     assert_eq!(answers(&t, "store"), before);
-    t.run(BACKUP.words).ok();
-    t.run(["verify", "other"]).ok();
-    assert_eq!(answers(&t, "other"), before);
+    t.run(["backup", "store", "copy"]).ok();
+    t.run(["verify", "copy"]).ok();
+    assert_eq!(answers(&t, "copy"), before);
 }
 
 #[test]
@@ -361,7 +368,8 @@ fn a_store_that_was_copied_half_way_shows_nothing_wrong() {
                 if got.exit_code() == Some(0) {
                     let first = got.bytes().first().copied().unwrap_or_default();
                     let field = format!("{line} {} of {first}", got.bytes().len());
-                    let is_older = line.contains("run=a") && first == b'0';
+                    // Of a copy without the logs that replaced or removed it.
+                    let is_older = line.contains("run=a") && first == b'0' || line.contains("run=d");
                     assert!(fields.contains(&field) || is_older, "{context}: {field}");
                 }
             }
@@ -379,12 +387,21 @@ fn maintenance_runs_on_stores_of_older_formats() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
+        if !entry.path().join("store").is_dir() {
+            continue;
+        }
         let t = TestStore::empty();
         copy_all(&entry.path().join("store"), t.path());
+        // Maintenance moves values to other files.
+        let line = |text: &str| {
+            let mut line: serde_json::Value = serde_json::from_str(text).unwrap();
+            line["location"].take();
+            line.to_string()
+        };
         let lines = |t: &TestStore| {
             let listed = t.run(["list", "store", "--jsonl"]);
             ended(&listed, &name);
-            (listed.exit_code(), listed.out())
+            (listed.exit_code(), listed.out().lines().map(line).collect::<Vec<_>>())
         };
         let before = lines(&t);
         for words in [COMPACT.words, PURGE.words] {

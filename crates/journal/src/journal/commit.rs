@@ -427,7 +427,7 @@ fn check_attempt(flight: &mut Flight, looks: &Looks<'_>, snapshot: &Snapshot, no
     if lasts <= 0 {
         return Err(attempt_ended(attempt));
     }
-    flight.set_deadline(now.saturating_add(lasts));
+    flight.set_deadline(now.saturating_add(lasts - 1));
     Ok(())
 }
 

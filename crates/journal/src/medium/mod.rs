@@ -186,7 +186,7 @@ pub trait LogWriter: Send + fmt::Debug {
     /// is gone from its place.
     fn append(&mut self, ends: &FrameInfo, parts: &[&[u8]]) -> Result<()>;
 
-    /// The next frame does not count unless it is durable before this moment, nanoseconds since 1970.
+    /// The next frame does not count unless it is durable by this moment, nanoseconds since 1970.
     fn set_deadline(&mut self, _at: i64) {}
 
     /// Shows readers the commit that was appended last: a hint, which fails nothing.

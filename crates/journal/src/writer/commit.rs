@@ -87,7 +87,7 @@ impl Flight {
         self.batch.as_ref().map(|batch| batch.array_files()).unwrap_or_default()
     }
 
-    /// The commit does not count unless it is durable before this moment.
+    /// The commit does not count unless it is durable by this moment.
     pub fn set_deadline(&mut self, at: i64) {
         self.log.set_deadline(at);
     }

@@ -213,7 +213,7 @@ impl Log {
         Ok(Flushed { writer: self.writer(), record: Arc::new(record), ends })
     }
 
-    /// The next commit does not count unless it is durable before this moment.
+    /// The next commit does not count unless it is durable by this moment.
     pub fn set_deadline(&mut self, at: i64) {
         self.medium.set_deadline(at);
     }

@@ -11,7 +11,7 @@ use fieldstone_journal::Session;
 use super::*;
 
 const KEY: &str = "run=a,variable=t,step=0";
-const FILE: &str = "arrays/a/0123/t one.nc";
+const FILE: &str = "arrays/a/0123/t one.array";
 
 /// An array of a file's content, in blocks of this number of bytes.
 struct Stored<'a> {
@@ -115,7 +115,7 @@ pub fn stored_arrays_read_like_others(harness: &dyn Harness) -> Result<()> {
             assert_eq!((stats.fields, stats.bytes, stats.stored_bytes), (1, 96, 96));
             let report = store.verify(&Request::new())?;
             assert!(report.ok() && report.bytes == 96, "{:?}", report.damaged);
-            assert!(store.dump(&Request::new())?.iter().any(|line| line.contains("t one.nc at 4")));
+            assert!(store.dump(&Request::new())?.iter().any(|line| line.contains("t one.array at 4")));
         }
     }
     // A piece lies upon it as upon any other; then it is not in that file alone any more.
@@ -246,7 +246,7 @@ pub fn a_damaged_file_of_the_store_is_corrupt(harness: &dyn Harness) -> Result<(
             [fails(what, ErrorKind::Corrupt, get(&reader, KEY)), fails(what, ErrorKind::Corrupt, held.read())]
         {
             names(&error, "step=0");
-            names(&error, "t one.nc");
+            names(&error, "t one.array");
         }
         for row in 0..3 {
             let region = IndexBox::unbounded(vec![row, 0], vec![1, 2_500])?;

@@ -62,7 +62,7 @@ pub struct LogFile {
     taken_over: bool,
     /// When its writer drew its id, nanoseconds since 1970.
     drawn: i64,
-    /// Until when the next frame has to be durable.
+    /// The last moment at which the next frame may become durable.
     deadline: i64,
     last_slot: Option<Slot>,
     board: Option<BoardSlot>,
@@ -278,7 +278,7 @@ impl LogWriter for LogFile {
             self.look_late(&*file, ends)?;
         }
         // R64: a process may sleep between its look at the attempts and this moment.
-        if self.env.clock.now() >= self.deadline {
+        if self.env.clock.now() > self.deadline {
             return Err(attempt_slept());
         }
         self.torn = None;
