@@ -11,6 +11,7 @@
 //!   when the reader of a pipe went away;
 //! * no verb collects what it can print as it comes.
 
+pub mod ahead;
 pub mod arguments;
 pub mod caption;
 pub mod catalog;

@@ -13,6 +13,7 @@ use fieldstone::{
     Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Request, Store, json,
 };
 
+use crate::ahead::ahead;
 use crate::arguments::{Reading, Selecting, version};
 use crate::compact::Compact;
 use crate::explain;
@@ -112,7 +113,7 @@ impl Arguments {
         let columns = self.columns(out.width().is_some());
         let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
         let mut listed = 0;
-        for entry in entries {
+        for entry in ahead(entries) {
             let entry = entry?;
             listed += 1;
             table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?;

@@ -1,5 +1,6 @@
 //! The values present per keyword.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -82,11 +83,11 @@ struct AxisSet {
 }
 
 impl AxisSet {
-    fn add(&mut self, value: &KeyValue) {
-        if self.ascending.last().is_none_or(|last| last < value) {
-            self.ascending.push(value.clone());
-        } else if self.ascending.binary_search(value).is_err() && !self.others.contains(value) {
-            self.others.insert(value.clone());
+    fn add(&mut self, value: Cow<'_, KeyValue>) {
+        if self.ascending.last().is_none_or(|last| *last < *value) {
+            self.ascending.push(value.into_owned());
+        } else if self.ascending.binary_search(&value).is_err() && !self.others.contains(&*value) {
+            self.others.insert(value.into_owned());
         }
     }
 
@@ -101,16 +102,16 @@ impl AxisSet {
 
 impl Axes {
     fn add(&mut self, name: &Arc<str>, value: &KeyValue) {
-        if value.is_absent() {
-            return;
+        if !value.is_absent() {
+            self.of(name).add(Cow::Borrowed(value));
         }
-        match self.values.get_mut(name) {
-            Some(set) => set.add(value),
-            None => {
-                self.order.push(name.clone());
-                self.values.entry(name.clone()).or_default().add(value);
-            }
+    }
+
+    fn of(&mut self, name: &Arc<str>) -> &mut AxisSet {
+        if !self.values.contains_key(name) {
+            self.order.push(name.clone());
         }
+        self.values.entry(name.clone()).or_default()
     }
 
     fn finish(mut self) -> Vec<(Arc<str>, Vec<KeyValue>)> {
@@ -165,7 +166,11 @@ fn from_segments(
         if *places.entry(keyword.clone()).or_insert(level) != level {
             return Ok(false);
         }
-        values.iter().for_each(|value| axes.add(&keyword, value));
+        let mut values = values.into_iter().filter(|value| !value.is_absent()).peekable();
+        if values.peek().is_some() {
+            let axis = axes.of(&keyword);
+            values.for_each(|value| axis.add(Cow::Owned(value)));
+        }
     }
     Ok(true)
 }
