@@ -370,7 +370,7 @@ def test_many_attributes_fit(tmp_path: Path) -> None:
     run = store.create_run("a")
     store.archive({"run": "a", "variable": "t", "step": 0}, np.zeros((200, 200), "f4"))
     store.flush()
-    n = 20_000
+    n = 4_000
     with store.transaction() as tx:
         for i in range(n):
             tx.run("a").annotate("m", i / 7, variable="t", step=0, start=(i // 200, i % 200), count=(1, 1))

@@ -128,11 +128,14 @@ def test_the_program_draws_fields_of_a_job_on_its_mesh(name: str, tmp_path: Path
                     group = job.group(location, sets, mesh="m", location=location)
                     group.write(f"{location}_a", 0, np.sin(np.arange(count) / 50))
                     group.write(f"{location}_v", 0, np.tile(np.array([1, 2, 3], "f4"), (count, 1)))
-    for location in (location for location, count in counts.items() if count):
+    for i, location in enumerate(location for location, count in counts.items() if count):
         png = tmp_path / f"{location}.png"
         key = f"run=r,variable={location}_a,step=0"
         plot(tmp_path / "s", key, "-o", png)
         assert png.read_bytes().startswith(b"\x89PNG")
+        # Each picture is a process of its own: the rest is tried at one location of each mesh.
+        if i > 0:
+            continue
         shown = json.loads(plot(tmp_path / "s", key, "--json").stdout)
         assert shown["shape"] == [counts[location]]
         text = plot(tmp_path / "s", key, "--width", 60).stdout.splitlines()

@@ -125,4 +125,5 @@ def test_a_block_of_an_index_that_is_given_up_is_passed_over(tmp_path: Path) -> 
     assert opened.problems == [] and opened.verify() == []
     found = opened.fields()
     assert 100 < len(found) < 900
-    assert all(opened.read(key) == b"value " + reader.json.loads(key)["step"].encode() for key in found)
+    for key in list(found)[::120]:
+        assert opened.read(key) == b"value " + reader.json.loads(key)["step"].encode()
