@@ -92,7 +92,7 @@ pub struct EntryChange {
     pub order: Option<Order>,
     /// Whether from here on the key has no field.
     pub removal: bool,
-    /// The word of wipes on it: an aged one may be hidden, as the field store says.
+    /// The word of wipes on it: an aged one may be hidden, as the field store says; so may one of an attempt that began before.
     pub wiped: Wiped,
     /// Element type; `None` for opaque bytes and removals.
     pub dtype: Option<DType>,
@@ -624,7 +624,12 @@ impl Entries {
         }
         // No version shows an entry that is not visible.
         let order = snapshot.order(commit, None).filter(|_| !wipes.is_empty());
-        Ok(order.map_or(Wiped::No, |order| wipes.say_of(snapshot, commit, order)))
+        let said = order.map_or(Wiped::No, |order| wipes.say_of(snapshot, commit, order));
+        // A wiped entry of a newer attempt still hides it; an attempt that began after the wipe is newer than all of those.
+        let attempt = commit.moved.map_or(commit.attempt, |moved| moved.attempt);
+        let is_before = |(began, _): Order| wipes.newest().is_some_and(|stamp| began < stamp);
+        let is_unsure = said == Wiped::No && attempt.is_some_and(is_before);
+        Ok(if is_unsure { Wiped::Aged } else { said })
     }
 
     /// Opens the next source with a commit that is asked for; `false` at the end.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use fieldstone::catalog::CatalogSettings;
+use fieldstone::catalog::{CatalogSettings, Query};
 use fieldstone::prelude::*;
 use fieldstone::{
     CompactOptions, Env, ErrorKind, ListOptions, Mode, OpenOptions, Request, Session, Store, WipeOptions,
@@ -109,4 +109,44 @@ fn a_store_at_the_far_end_is_wiped_alike() {
         assert_eq!(both.store.list(&Request::new(), &ListOptions::default()).unwrap().count(), 0);
         both.store.flush(Session::default()).unwrap();
     }
+}
+
+/// A wiped entry of a newer attempt goes on hiding those of older ones, in a transaction and outside.
+#[test]
+fn an_older_attempt_shows_nothing_behind_what_a_wipe_hid() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = folder.path().display().to_string();
+    let of = |attempt: &str| {
+        Both::open(&url, &OpenOptions { attempt: Some(attempt.to_owned()), ..OpenOptions::default() })
+    };
+    let (old, key) = (of("one"), [("run", "c"), ("variable", "t"), ("step", "0")]);
+    old.archive(&[("run", "z"), ("variable", "t"), ("step", "7")], &[4], None);
+    old.flush();
+    let new = of("two");
+    new.archive(&key, &[4], None);
+    new.flush();
+    let id = old.store.begin().unwrap();
+    old.archive(&key, &[4], Some(id));
+    old.store.flush(Some(id)).unwrap();
+    new.store.wipe(&request("run=c"), &DO_IT).unwrap();
+    let check = |transaction: Option<fieldstone::Id>| {
+        for both in [&old, &new, &open(folder.path(), None)] {
+            both.store.refresh().unwrap();
+            let query = Query { session: Session::from(transaction), ..Query::all() };
+            let steps = both.catalog.steps(&query).unwrap();
+            assert_eq!(steps.iter().map(|step| step.step).collect::<Vec<_>>(), [7]);
+        }
+    };
+    check(None);
+    check(Some(id));
+    old.store.decide(id, true).unwrap();
+    check(None);
+    old.archive(&key, &[4], None);
+    old.flush();
+    check(None);
+    // What a newer one writes stands.
+    let newer = of("three");
+    newer.archive(&key, &[4], None);
+    newer.flush();
+    assert_eq!(newer.catalog.steps(&Query::all()).unwrap().len(), 2);
 }
