@@ -144,7 +144,7 @@ fn an_older_attempt_shows_nothing_behind_what_a_wipe_hid() {
     old.archive(&key, &[4], None);
     old.flush();
     check(None);
-    // What a newer one writes stands.
+    // The field of a newer one stands.
     let newer = of("three");
     newer.archive(&key, &[4], None);
     newer.flush();
