@@ -25,8 +25,8 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Under a name of its own, in a folder of meshes or partitions; `None` if there is no such folder that this user may
-    /// write: a purge of its owner looks at what was flushed alone.
+    /// Under a name of its own, in a folder of meshes or partitions; `None` if this user may not write to one, or it is
+    /// absent: a purge of its owner looks at what was flushed alone.
     pub fn of_job(env: &Env, folder: &Path, job: &str) -> Result<Option<Naming>> {
         let writer = env.identity.writer_name();
         let path = folder.join(flag_of(&format!("{job}-{writer}")));

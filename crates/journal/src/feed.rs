@@ -92,7 +92,7 @@ pub struct EntryChange {
     pub order: Option<Order>,
     /// Whether from here on the key has no field.
     pub removal: bool,
-    /// The word of wipes on it: an aged one may be hidden, as the field store says; so may one of an attempt that began before.
+    /// The word of wipes on it; the field store knows more where they are unsure.
     pub wiped: Wiped,
     /// Element type; `None` for opaque bytes and removals.
     pub dtype: Option<DType>,
@@ -629,7 +629,7 @@ impl Entries {
         let attempt = commit.moved.map_or(commit.attempt, |moved| moved.attempt);
         let is_before = |(began, _): Order| wipes.newest().is_some_and(|stamp| began < stamp);
         let is_unsure = said == Wiped::No && attempt.is_some_and(is_before);
-        Ok(if is_unsure { Wiped::Aged } else { said })
+        Ok(if is_unsure { Wiped::Unsure } else { said })
     }
 
     /// Opens the next source with a commit that is asked for; `false` at the end.

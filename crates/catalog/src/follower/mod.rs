@@ -257,7 +257,7 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
                 time: entry.time,
                 transaction: entry.transaction,
                 // The store is asked then, as after a removal: whole generations are aged, or none of them.
-                removal: entry.removal || entry.wiped == Wiped::Aged,
+                removal: entry.removal || entry.wiped == Wiped::Unsure,
                 dtype: entry.dtype,
                 shape: entry.shape,
             });

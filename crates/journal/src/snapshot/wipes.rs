@@ -34,8 +34,9 @@ use crate::takeover::{Takeover, Takeovers};
 pub enum Wiped {
     /// Nothing: it stays.
     No,
-    /// It is old enough for a wipe with an age, and hidden if everything is that belongs to its generation.
-    Aged,
+    /// Other entries of its key decide: it is old enough for a wipe with an age, and hidden if everything is that belongs to its
+    /// generation; or a newer attempt may hide it whose own entry is wiped.
+    Unsure,
     /// It is hidden.
     Yes,
 }
@@ -265,7 +266,7 @@ impl KeyWipes {
             }
             match wipe.made.range.age {
                 None => return Wiped::Yes,
-                Some(age) if is_older(commit, order, age) => wiped = Wiped::Aged,
+                Some(age) if is_older(commit, order, age) => wiped = Wiped::Unsure,
                 Some(_) => {}
             }
         }

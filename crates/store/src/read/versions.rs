@@ -309,14 +309,14 @@ impl KeyVersions {
 
 /// Hides generations of which every entry is old enough for a wipe with an age: an array that has young pieces stays.
 fn hide_aged(parts: &mut [Part]) {
-    if !parts.iter().any(|part| part.wiped == Wiped::Aged) {
+    if !parts.iter().any(|part| part.wiped == Wiped::Unsure) {
         return;
     }
     for generation in parts.split_inclusive_mut(|part| part.entry.generation) {
         let stays =
             generation.iter().any(|part| part.wiped == Wiped::No && !part.entry.is_attempt_tombstone());
         let said = if stays { Wiped::No } else { Wiped::Yes };
-        generation.iter_mut().filter(|part| part.wiped == Wiped::Aged).for_each(|part| part.wiped = said);
+        generation.iter_mut().filter(|part| part.wiped == Wiped::Unsure).for_each(|part| part.wiped = said);
     }
 }
 
