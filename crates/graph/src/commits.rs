@@ -13,7 +13,7 @@ use fieldstone_format::log::SideRecord;
 use fieldstone_format::owner::Owner;
 use fieldstone_format::store_record::{self, RangeAction, Selection, StoreRecord};
 use fieldstone_format::{Id, acceptance, schema_extension};
-use fieldstone_journal::feed::Feed;
+use fieldstone_journal::feed::{EntryEffect, Feed};
 use fieldstone_journal::session::Limits;
 use fieldstone_journal::snapshot::ALL_KINDS;
 
@@ -112,9 +112,13 @@ fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Resul
         if entry.owner != user || !shows(entry.transaction, entry.writer, entry.sequence) {
             continue;
         }
+        let action = match entry.effect {
+            EntryEffect::Field => "archive",
+            EntryEffect::Removal => "delete",
+            EntryEffect::AttemptTombstone => continue,
+        };
         let mut level = Vec::new();
         encode_level(&entry.key.levels[0], &mut level);
-        let action = if entry.removal { "delete" } else { "archive" };
         let deeds = all.entry((entry.writer, entry.sequence)).or_default();
         (deeds.stamp, deeds.time) = (entry.stamp, entry.time);
         deeds.acts.insert((action, VertexName::new("dataset", &level_text(&level))));

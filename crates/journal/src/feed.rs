@@ -71,7 +71,30 @@ pub struct Commit {
     pub side: Vec<SideRecord>,
 }
 
-/// A field, a piece of one or a removal.
+/// The effect of an entry on its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryEffect {
+    /// A field, or a piece of one.
+    Field,
+    /// From here on the key has no field.
+    Removal,
+    /// Nothing by itself, as a purge freed what it was: it only hides entries of older attempts, however late they come.
+    AttemptTombstone,
+}
+
+impl EntryEffect {
+    fn of(entry: &Entry) -> EntryEffect {
+        if entry.is_attempt_tombstone() {
+            EntryEffect::AttemptTombstone
+        } else if entry.is_removal() {
+            EntryEffect::Removal
+        } else {
+            EntryEffect::Field
+        }
+    }
+}
+
+/// A field, a piece of one, a removal or an attempt's tombstone.
 #[derive(Debug, Clone)]
 pub struct EntryChange {
     /// The key.
@@ -90,8 +113,8 @@ pub struct EntryChange {
     pub transaction: Option<Id>,
     /// Its place in the order, where the decision that made it visible is forgotten.
     pub order: Option<Order>,
-    /// Whether from here on the key has no field.
-    pub removal: bool,
+    /// Its effect on the key.
+    pub effect: EntryEffect,
     /// The word of wipes on it; the field store knows more where they are unsure.
     pub wiped: Wiped,
     /// Element type; `None` for opaque bytes and removals.
@@ -671,14 +694,14 @@ impl Entries {
         }
         let entry = Entry::decode(cursor.value())?;
         let holder = snapshot.holder(cursor.index, &entry)?;
-        if snapshot.gives_up(&commit, holder, &entry) || entry.is_attempt_tombstone() {
+        if snapshot.gives_up(&commit, holder, &entry) {
             return Ok(None);
         }
         let wiped = self.wiped(&commit)?;
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let (stamp, time) =
             commit.moved.map_or((commit.stamp, commit.time), |moved| (moved.order.0, moved.time));
-        let removal = entry.is_removal();
+        let effect = EntryEffect::of(&entry);
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {
             key: self.decoder.decode(cursor.key())?,
@@ -689,7 +712,7 @@ impl Entries {
             time,
             transaction: commit.transaction,
             order: commit.forgotten,
-            removal,
+            effect,
             wiped,
             dtype,
             shape,

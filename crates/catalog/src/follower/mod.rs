@@ -31,7 +31,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
 use fieldstone_format::store_record::Selection;
 use fieldstone_format::version::TakeoverName;
-use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
+use fieldstone_journal::feed::{Commit, EntryChange, EntryEffect, Feed, OWN_LOG, TransactionState};
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
 use fieldstone_journal::snapshot::{Snapshot, Wiped, first_owner, purged_beyond};
 
@@ -242,7 +242,8 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
             let entry = entry?;
             seen += 1;
             let Some(place) = roles::place_of(&self.schema, &entry.key) else { continue };
-            if entry.wiped != Wiped::No && !entry.removal {
+            let is_field = entry.effect == EntryEffect::Field;
+            if entry.wiped != Wiped::No && is_field {
                 self.index().held_fields().note_written(&place.run, entry.time)?;
             }
             if entry.wiped == Wiped::Yes {
@@ -256,8 +257,9 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
                 sequence: entry.sequence,
                 time: entry.time,
                 transaction: entry.transaction,
-                // The store is asked then, as after a removal: whole generations are aged, or none of them.
-                removal: entry.removal || entry.wiped == Wiped::Unsure,
+                // The store is asked then, as after a removal: whole generations are aged, or none of them; and a newer attempt
+                // may hide what an older one flushed.
+                removal: !is_field || entry.wiped == Wiped::Unsure,
                 dtype: entry.dtype,
                 shape: entry.shape,
             });

@@ -290,6 +290,7 @@ fn a_store_on_a_disk_for_reading_alone_is_read_and_backed_up_and_refuses_the_res
         ended(&run, verb.words[0]);
         assert_ne!(run.exit_code(), Some(0), "{}: {}", verb.words[0], run.out());
     }
+    assert!(!t.file("other").exists(), "a move that cannot remove copies nothing");
     t.run(["verify", "store"]).ok();
     assert_eq!(answers(&t, "store"), before);
     t.run(["backup", "store", "copy"]).ok();

@@ -244,11 +244,23 @@ pub fn move_to(
     }
     let mut transfer = Transfer::plan(from, &what.into(), to, (options, true))?;
     // A caller who may not remove is refused before anything is copied.
+    check_disk_takes_removals(from)?;
     transfer.fields.check_removable(from)?;
     let mut report = transfer.transfer(true)?;
     report.kept = transfer.fields.kept(from, &transfer.requests)?;
     report.removed = transfer.fields.count().saturating_sub(report.kept.len() as u64);
     Ok(report)
+}
+
+/// Fails with Denied where the file system of a store is mounted for reading only: a removal would fail when all is copied.
+fn check_disk_takes_removals(from: &Store) -> Result<()> {
+    let Some(folder) = from.backend().native_folder() else { return Ok(()) };
+    match rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK) {
+        Err(rustix::io::Errno::ROFS) => Err(Code::ReadOnly
+            .error(format!("a move cannot remove from {}: its file system is mounted read-only", from.url()))
+            .with_hint("copy it instead, or mount the file system for writing")),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the store that receives fields; a new one gets the source's schema.

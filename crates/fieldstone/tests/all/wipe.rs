@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use fieldstone::catalog::{CatalogSettings, Query};
 use fieldstone::prelude::*;
 use fieldstone::{
-    CompactOptions, Env, ErrorKind, ListOptions, Mode, OpenOptions, Request, Session, Store, WipeOptions,
-    loopback,
+    CompactOptions, Env, EraseOptions, ErrorKind, ListOptions, Mode, OpenOptions, PurgeOptions, Request,
+    Session, Store, WipeOptions, loopback,
 };
 
 use crate::shared::Both;
@@ -149,4 +149,50 @@ fn an_older_attempt_shows_nothing_behind_what_a_wipe_hid() {
     newer.archive(&key, &[4], None);
     newer.flush();
     assert_eq!(newer.catalog.steps(&Query::all()).unwrap().len(), 2);
+}
+
+#[test]
+fn an_older_attempt_shows_nothing_behind_what_a_purge_left_of_a_newer_one() {
+    let purge = PurgeOptions { all: true, doit: true, grace: Duration::ZERO, ..PurgeOptions::default() };
+    type End = fn(&Both);
+    let ends: [End; 3] = [
+        |both| assert_eq!(both.remove("run=c"), 1),
+        |both| assert!(both.store.wipe(&request("run=c"), &DO_IT).unwrap().fields == 1),
+        |both| {
+            both.remove("run=c");
+            both.flush();
+            both.store.erase(&[request("run=c")], &EraseOptions { doit: true }).unwrap();
+        },
+    ];
+    for (is_transaction, end) in ends.iter().flat_map(|end| [(false, end), (true, end)]) {
+        let folder = tempfile::tempdir().unwrap();
+        let url = folder.path().display().to_string();
+        let of = |attempt: &str| {
+            Both::open(&url, &OpenOptions { attempt: Some(attempt.to_owned()), ..OpenOptions::default() })
+        };
+        let (old, key) = (of("one"), [("run", "c"), ("variable", "t"), ("step", "0")]);
+        old.archive(&[("run", "z"), ("variable", "t"), ("step", "7")], &[4], None);
+        old.flush();
+        let new = of("two");
+        new.archive(&key, &[4], None);
+        new.flush();
+        end(&new);
+        new.flush();
+        new.store.close().unwrap();
+        Both::at(folder.path()).store.purge(&purge).unwrap();
+        let id = is_transaction.then(|| old.store.begin().unwrap());
+        old.archive(&key, &[4], id);
+        old.store.flush(id).unwrap();
+        if let Some(id) = id {
+            old.store.decide(id, true).unwrap();
+        }
+        let steps = |both: &Both| -> Vec<i64> {
+            both.store.refresh().unwrap();
+            both.catalog.steps(&Query::all()).unwrap().into_iter().map(|step| step.step).collect()
+        };
+        let reader = open(folder.path(), None);
+        assert_eq!((steps(&old), steps(&reader)), (vec![7], vec![7]));
+        reader.catalog.rebuild().unwrap();
+        assert_eq!((steps(&old), steps(&reader)), (vec![7], vec![7]));
+    }
 }

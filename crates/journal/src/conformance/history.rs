@@ -24,7 +24,7 @@ use fieldstone_format::version::Version;
 
 use crate::Journal;
 use crate::compact::CompactOptions;
-use crate::feed::{EntryChange, Feed, TransactionState};
+use crate::feed::{EntryChange, EntryEffect, Feed, TransactionState};
 use crate::follower::{FieldLookup, HeldField};
 use crate::journal::JournalOptions;
 use crate::medium::objects::{ObjectMedium, Objects};
@@ -377,7 +377,9 @@ impl FieldLookup for Standing {
         transaction: Option<Id>,
         field: &mut dyn FnMut(&HeldField) -> Result<bool>,
     ) -> Result<()> {
-        for entry in self.newest(transaction)?.into_values().filter(|entry| !entry.removal) {
+        for entry in
+            self.newest(transaction)?.into_values().filter(|entry| entry.effect == EntryEffect::Field)
+        {
             let array = entry.dtype.zip(entry.shape);
             if asked(request, &entry.key) && !field(&HeldField { key: entry.key, array })? {
                 break;

@@ -105,6 +105,38 @@ fn r38_a_kill_or_a_power_cut_at_any_call_leaves_a_whole_backup() {
     assert!(kills > 20, "{kills}");
 }
 
+/// A power cut may leave the foot of any new frame as the last bytes of a log, if sectors end there.
+#[test]
+fn r38_new_frames_that_end_with_a_sector_leave_a_whole_backup() {
+    let mut cuts = 0;
+    for n in 1.. {
+        let world = SimWorld::new(58);
+        world.set_tracing(false);
+        let store = open(&world, "a");
+        flush_to_ends_of_sectors(&store, "first", 1);
+        backup(&world);
+        let before = content(&copy(&world));
+        flush_to_ends_of_sectors(&store, "second", 4);
+        let after = content(&store);
+        let env = world.process("a");
+        world.kill_nth(&env, None, n);
+        if run(&env).is_ok() {
+            break;
+        }
+        for image in 0..if full() { 100 } else { 12 } {
+            let cut = world.power_cut(image);
+            let at = format!("killed at call {n}, power cut {image}");
+            let shown = content(&copy(&cut));
+            assert!(shown == before || shown == after, "{at}: {shown:?}");
+            promote(&cut.process("d"), Path::new(TO)).ok();
+            let shown = content(&copy(&cut));
+            assert!(shown == before || shown == after, "{at}, promoted: {shown:?}");
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 200, "{cuts}");
+}
+
 #[test]
 fn a_promotion_that_dies_leaves_a_backup_or_a_store() {
     for n in (1..).step_by(if full() { 1 } else { 4 }) {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::common::flush_to_ends_of_sectors;
 use crate::faults::{self, Model, State, Step, Work, full, seeded, visible};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
@@ -148,6 +149,40 @@ fn a_kill_or_power_cut_in_any_call_leaves_a_version_no_older_than_the_last_check
         }
     }
     assert!(strikes > 150, "{strikes}");
+}
+
+/// A power cut may leave the foot of any new frame as the last bytes of the log, if sectors end there.
+#[test]
+fn new_frames_that_end_with_a_sector_show_only_when_all_before_them_are_there() {
+    let mut cuts = 0;
+    for n in 1.. {
+        let world = SimWorld::new(10);
+        world.set_tracing(false);
+        let (env, in_memory) = (world.process("a"), SimWorld::memory());
+        let store = memory_in(&in_memory, &env, None);
+        flush_to_ends_of_sectors(&store, "first", 1);
+        checkpoint(&store, true).unwrap();
+        let before = visible(&store).unwrap();
+        flush_to_ends_of_sectors(&store, "second", 4);
+        world.kill_nth(&env, None, n);
+        if checkpoint(&store, true).is_ok() {
+            break;
+        }
+        for image in 0..if full() { 200 } else { 40 } {
+            let found = found(&world.power_cut(image).process("b"), false).unwrap();
+            let verified = found.verify(&Request::new()).unwrap();
+            assert!(verified.ok(), "killed at call {n}, power cut {image}: {verified:?}");
+            let shown = visible(&found).unwrap();
+            assert!(
+                before.keys().all(|key| shown.contains_key(key)),
+                "killed at call {n}, power cut {image}"
+            );
+            let then = memory_in(&in_memory, &env, Some(found.version().unwrap()));
+            assert!(shown == visible(&then).unwrap(), "killed at call {n}, power cut {image}");
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 400, "{cuts}");
 }
 
 #[test]

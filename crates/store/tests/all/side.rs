@@ -7,7 +7,7 @@ use fieldstone_core::request::Request;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::log::kinds::{FIELDS, TAG, VARIABLE_ATTRIBUTE};
 use fieldstone_journal::Session;
-use fieldstone_journal::feed::{Commit, EntryChange};
+use fieldstone_journal::feed::{Commit, EntryChange, EntryEffect};
 use fieldstone_store::LocalStore;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
@@ -194,7 +194,9 @@ fn a_feed_gives_entries(system: &dyn Folder) -> Result<()> {
     let feed = open(system, 1)?.journal().looks().feed()?;
     let (writer, _) = feed.logs()[0];
     let entries = |after: u64| -> Result<Vec<(String, u64, bool)>> {
-        let of = |entry: EntryChange| (entry.key.to_string(), entry.sequence, entry.removal);
+        let of = |entry: EntryChange| {
+            (entry.key.to_string(), entry.sequence, entry.effect == EntryEffect::Removal)
+        };
         feed.entries(writer, after).map(|entry| Ok(of(entry?))).collect()
     };
     let all = [

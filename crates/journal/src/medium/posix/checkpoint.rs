@@ -7,8 +7,7 @@
 //! * the folder is a whole store at the version of the checkpoint before (at the first: no store, or one
 //!   without fields), of this one, or of a commit between;
 //! * a commit shows only when every byte it names is durable: data logs are synced before logs, and a
-//!   log's new frames are synced before the head of the first and then the foot of the last are written,
-//!   without which no reader finds them.
+//!   log's new frames come in an order in which no reader finds them until all are durable (`log_copy`).
 //!
 //! Boards are not copied: they say which processes of a host are writing, and none writes there.
 
@@ -19,12 +18,12 @@ use std::sync::Arc;
 use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at, write_all_streaming};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::{FOOT, HEAD};
 
 use super::FileMedium;
 use super::create::{create_store, read_marker};
 use super::layout::Layout;
 use super::linked::Existence;
+use super::log_copy::{hide_new_frames, parts};
 use super::log_reader::{LogReader, read_header};
 use super::open_files::{OpenFiles, read_vec};
 use crate::identity::StoreIdentity;
@@ -265,15 +264,12 @@ impl<'a> Checkpoint<'a> {
         let (file, same, new) = self.open(writer, 0, end)?;
         if same < end {
             let from = self.frame_before(log, same)?;
-            // Without its head the first new frame is not there, and without its foot the last is not.
-            let (body, foot) = (from + HEAD as u64, end - FOOT as u64);
-            self.put(writer, 0, &*file, &[0; HEAD], from)?;
-            self.copy(writer, 0, &*file, body, foot)?;
-            self.sync(writer, 0, &*file)?;
-            self.copy(writer, 0, &*file, from, body)?;
-            self.sync(writer, 0, &*file)?;
-            self.copy(writer, 0, &*file, foot, end)?;
-            self.sync(writer, 0, &*file)?;
+            let path = self.layout.file(writer, 0);
+            hide_new_frames(&*file, from, end).map_err(|e| Error::io("write", &path, e))?;
+            for (begin, end) in parts(from, end) {
+                self.copy(writer, 0, &*file, begin, end)?;
+                self.sync(writer, 0, &*file)?;
+            }
             report.bytes += end - from;
             report.files += 1;
         }

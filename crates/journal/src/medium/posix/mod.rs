@@ -16,7 +16,7 @@
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
 //! * `repair`: mending damaged and missing parts by a copy of the store;
-//! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
+//! * `inspect`: checking everything; `checkpoint`: copying it all to another disk; `log_copy`: new frames of a log in a copy.
 //!
 //! Lengths prove nothing: after the last commit of a log there may be zeros, or a torn frame.
 
@@ -34,6 +34,7 @@ mod folder;
 mod inspect;
 pub mod layout;
 mod linked;
+mod log_copy;
 mod log_file;
 mod log_reader;
 mod look;

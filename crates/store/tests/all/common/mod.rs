@@ -110,6 +110,33 @@ pub fn flush_one<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str, value: &[u8]
     store.flush(&Session::default()).unwrap();
 }
 
+/// Flushes fields of a run until `count` of them end where a sector of the disk does: a power cut may leave these as the last
+/// bytes of the log.
+pub fn flush_to_ends_of_sectors(store: &LocalStore, run: &str, count: usize) {
+    const SECTOR: u64 = 512;
+    let end = || {
+        let snapshot = store.journal().looks().snapshot().unwrap();
+        snapshot.logs.iter().map(|log| log.ends.end()).max().unwrap_or(0)
+    };
+    let (mut before, mut length, mut found) = (end(), SECTOR, 0);
+    for step in 0..64 {
+        let key = [("run", run), ("variable", "t"), ("step", &*step.to_string())];
+        let value = vec![step as u8; length as usize];
+        store.archive(&key, Value::Bytes(&value), &ArchiveOptions::default()).unwrap();
+        store.flush(&Session::default()).unwrap();
+        let now = end();
+        found += usize::from(now % SECTOR == 0);
+        if found == count {
+            return;
+        }
+        let beside = now - before - length;
+        // The next commit has as many bytes beside its payload.
+        length = SECTOR + (SECTOR - (now + beside) % SECTOR) % SECTOR;
+        before = now;
+    }
+    panic!("{found} commits of {run} ended where a sector does");
+}
+
 pub fn field<S: FieldStore + ?Sized>(
     store: &Arc<S>,
     key: &str,

@@ -16,6 +16,7 @@ use fieldstone_format::log::{FOOT, HEAD};
 
 use super::super::end_file::UNFINISHED;
 use super::super::layout::Layout;
+use super::super::log_copy::{hide_new_frames, parts};
 use super::super::open_files::read_vec;
 use super::{BackupProgress, BackupReport};
 use crate::identity::random_id;
@@ -65,14 +66,13 @@ impl Copier<'_> {
             None => disk.create_alike(&to).map_err(|e| creation_failed(&*disk, &to, e))?,
         };
         let is_log = path.starts_with("logs/") && upto - from >= (HEAD + FOOT) as u64;
-        let (head, foot) = if is_log { (HEAD as u64, FOOT as u64) } else { (0, 0) };
-        // Without its head the first new frame is not there, and without its foot the last is not (15.6).
-        put(&*file, &to, &vec![0; head as usize], from)?;
-        for (begin, end) in [(from + head, upto - foot), (from, from + head), (upto - foot, upto)] {
-            if begin < end {
-                self.copy(path, &*file, &to, begin, end)?;
-                file.sync_data().map_err(|e| Error::io("sync", &to, e))?;
+        if is_log {
+            hide_new_frames(&*file, from, upto).map_err(|e| Error::io("write", &to, e))?;
+            for (begin, end) in parts(from, upto) {
+                self.copy_durably(path, &*file, &to, begin, end)?;
             }
+        } else if from < upto {
+            self.copy_durably(path, &*file, &to, from, upto)?;
         }
         self.give(path, &to)?;
         self.report.files += 1;
@@ -98,6 +98,12 @@ impl Copier<'_> {
         }
         self.report.files += 1;
         self.step(0)
+    }
+
+    /// Copies bytes `at..upto`, and syncs them.
+    fn copy_durably(&mut self, path: &str, file: &dyn DiskFile, to: &Path, at: u64, upto: u64) -> Result<()> {
+        self.copy(path, file, to, at, upto)?;
+        file.sync_data().map_err(|e| Error::io("sync", to, e))
     }
 
     /// Copies bytes `at..upto`.
