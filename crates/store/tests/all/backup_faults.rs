@@ -109,21 +109,22 @@ fn r38_a_kill_or_a_power_cut_at_any_call_leaves_a_whole_backup() {
 #[test]
 fn r38_new_frames_that_end_with_a_sector_leave_a_whole_backup() {
     let mut cuts = 0;
+    let beside = flush_to_ends_of_sectors(&open(&SimWorld::new(58), "a"), &[], 0..7);
     for n in 1.. {
         let world = SimWorld::new(58);
         world.set_tracing(false);
         let store = open(&world, "a");
-        flush_to_ends_of_sectors(&store, "first", 1);
+        flush_to_ends_of_sectors(&store, &beside, 0..3);
         backup(&world);
         let before = content(&copy(&world));
-        flush_to_ends_of_sectors(&store, "second", 4);
+        flush_to_ends_of_sectors(&store, &beside, 3..7);
         let after = content(&store);
         let env = world.process("a");
         world.kill_nth(&env, None, n);
         if run(&env).is_ok() {
             break;
         }
-        for image in 0..if full() { 100 } else { 12 } {
+        for image in 0..if full() { 1_000 } else { 80 } {
             let cut = world.power_cut(image);
             let at = format!("killed at call {n}, power cut {image}");
             let shown = content(&copy(&cut));

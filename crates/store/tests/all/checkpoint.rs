@@ -155,20 +155,21 @@ fn a_kill_or_power_cut_in_any_call_leaves_a_version_no_older_than_the_last_check
 #[test]
 fn new_frames_that_end_with_a_sector_show_only_when_all_before_them_are_there() {
     let mut cuts = 0;
+    let beside = flush_to_ends_of_sectors(&memory(&SimWorld::memory()), &[], 0..7);
     for n in 1.. {
         let world = SimWorld::new(10);
         world.set_tracing(false);
         let (env, in_memory) = (world.process("a"), SimWorld::memory());
         let store = memory_in(&in_memory, &env, None);
-        flush_to_ends_of_sectors(&store, "first", 1);
+        flush_to_ends_of_sectors(&store, &beside, 0..3);
         checkpoint(&store, true).unwrap();
         let before = visible(&store).unwrap();
-        flush_to_ends_of_sectors(&store, "second", 4);
+        flush_to_ends_of_sectors(&store, &beside, 3..7);
         world.kill_nth(&env, None, n);
         if checkpoint(&store, true).is_ok() {
             break;
         }
-        for image in 0..if full() { 200 } else { 40 } {
+        for image in 0..if full() { 1_000 } else { 150 } {
             let found = found(&world.power_cut(image).process("b"), false).unwrap();
             let verified = found.verify(&Request::new()).unwrap();
             assert!(verified.ok(), "killed at call {n}, power cut {image}: {verified:?}");

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -110,31 +111,34 @@ pub fn flush_one<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str, value: &[u8]
     store.flush(&Session::default()).unwrap();
 }
 
-/// Flushes fields of a run until `count` of them end where a sector of the disk does: a power cut may leave these as the last
-/// bytes of the log.
-pub fn flush_to_ends_of_sectors(store: &LocalStore, run: &str, count: usize) {
+/// Flushes fields so that commits end where a sector of the disk does: a power cut may leave these as the last bytes of the log.
+/// Returns the bytes that each commit has `beside` its payload, which a call on a store of the same past has to know.
+pub fn flush_to_ends_of_sectors(store: &LocalStore, beside: &[u64], steps: Range<u64>) -> Vec<u64> {
+    /// Lengths of less bytes take a byte less.
+    const LEAST: u64 = 128;
     const SECTOR: u64 = 512;
     let end = || {
         let snapshot = store.journal().looks().snapshot().unwrap();
         snapshot.logs.iter().map(|log| log.ends.end()).max().unwrap_or(0)
     };
-    let (mut before, mut length, mut found) = (end(), SECTOR, 0);
-    for step in 0..64 {
-        let key = [("run", run), ("variable", "t"), ("step", &*step.to_string())];
+    let (mut before, mut found, mut known) = (end(), 0, Vec::new());
+    for step in steps.clone() {
+        let expected = beside.get(step as usize).copied().unwrap_or_default();
+        let length = LEAST + (SECTOR - (before + expected + LEAST) % SECTOR) % SECTOR;
+        let key = [("run", "a"), ("variable", "t"), ("step", &*step.to_string())];
         let value = vec![step as u8; length as usize];
         store.archive(&key, Value::Bytes(&value), &ArchiveOptions::default()).unwrap();
         store.flush(&Session::default()).unwrap();
         let now = end();
-        found += usize::from(now % SECTOR == 0);
-        if found == count {
-            return;
-        }
-        let beside = now - before - length;
-        // The next commit has as many bytes beside its payload.
-        length = SECTOR + (SECTOR - (now + beside) % SECTOR) % SECTOR;
+        found += u64::from(now % SECTOR == 0);
+        known.push(now - before - length);
         before = now;
     }
-    panic!("{found} commits of {run} ended where a sector does");
+    assert!(
+        beside.is_empty() || found * 2 > steps.end - steps.start,
+        "{found} of {steps:?}: {beside:?}, {known:?}"
+    );
+    known
 }
 
 pub fn field<S: FieldStore + ?Sized>(
