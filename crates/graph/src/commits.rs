@@ -91,6 +91,14 @@ fn commit_of(store: Id, log: Id, sequence: u64) -> VertexName {
     VertexName::new("commit", &CommitId { store, log, sequence }.to_string())
 }
 
+fn action(effect: EntryEffect) -> Option<&'static str> {
+    match effect {
+        EntryEffect::Field => Some("archive"),
+        EntryEffect::Removal => Some("delete"),
+        EntryEffect::AttemptTombstone => None,
+    }
+}
+
 /// The actions of the visible commits in a user's logs.
 fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Result<ByCommit> {
     let mut all = ByCommit::new();
@@ -112,11 +120,7 @@ fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Resul
         if entry.owner != user || !shows(entry.transaction, entry.writer, entry.sequence) {
             continue;
         }
-        let action = match entry.effect {
-            EntryEffect::Field => "archive",
-            EntryEffect::Removal => "delete",
-            EntryEffect::AttemptTombstone => continue,
-        };
+        let Some(action) = action(entry.effect) else { continue };
         let mut level = Vec::new();
         encode_level(&entry.key.levels[0], &mut level);
         let deeds = all.entry((entry.writer, entry.sequence)).or_default();
