@@ -104,7 +104,7 @@ YEARS = (
         ),
         (Target("the last 1,000 at most 1.5 times the first", "ratio", 1.5),),
         group="years",
-        data={"jobs": 20_000},
+        data={"jobs": 100_000},
         runs=1,
     ),
     _large("years-large", "Ten million fields", large.TEN_MILLION, 3),
