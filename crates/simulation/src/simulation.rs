@@ -108,9 +108,12 @@ pub fn open(env: &Env, mode: Mode, attempt: &str, at: Option<String>) -> Result<
     fieldstone::open_in(env.clone(), ROOT, Path::new(ROOT), &options(mode, attempt, at))
 }
 
-/// How many of the files have a temporary name.
+/// How many of the files have a temporary name. Without links, `.new-marker` stays: a host that does not see the marker yet finds
+/// that name taken (store format, 15.1).
 pub fn temporary(files: &[PathBuf]) -> u64 {
-    files.iter().filter(|path| path.to_string_lossy().contains("/.new-")).count() as u64
+    let is_temporary = |name: &str| name.starts_with(".new-") && name != ".new-marker";
+    let names = files.iter().filter_map(|path| path.file_name()?.to_str());
+    names.filter(|name| is_temporary(name)).count() as u64
 }
 
 impl Simulation {

@@ -170,9 +170,20 @@ fn r28_a_job_that_committed_nothing_is_over_after_a_day_of_silence() {
     world.advance(DAY + SECOND);
     try_purge(&open(&world, "a"), &at_once()).unwrap();
     assert_eq!(there(&world), Vec::<String>::new());
-    // It only slept: its flush names no file of a folder that a purge has closed.
+    // It only slept: its flush names no file that a purge has removed, with its folder or without it,
+    let folder = Path::new(ROOT).join(FOLDER);
+    for with_folder in [false, true] {
+        if with_folder {
+            world.process("a").disk.create_dir_all(&folder).unwrap();
+        }
+        let failed = add(&job, "0.nc", "0", &content).unwrap_err();
+        assert_eq!(failed.code(), Code::LogEnded, "{failed}");
+        assert!(failed.to_string().contains("has removed"), "{failed}");
+    }
+    assert_eq!(listed(&open(&world, "a")), ["{run=b}{variable=t}"]);
+    // and none of a folder that a purge has closed.
     put_array(&world, "0.nc", 3);
-    world.process("a").disk.create_alike(&Path::new(ROOT).join(FOLDER).join(".closed")).unwrap();
+    world.process("a").disk.create_alike(&folder.join(".closed")).unwrap();
     let failed = add(&job, "0.nc", "0", &content).unwrap_err();
     assert_eq!(failed.code(), Code::LogEnded, "{failed}");
     assert!(failed.to_string().contains("closed"), "{failed}");

@@ -2,7 +2,8 @@
 //!
 //! A commit with entries that name files first leaves the name of its log in each of their folders, and then looks
 //! whether the folder is closed. A purge first closes a folder, and then looks for names of logs there (R53). So
-//! whoever comes second sees the other, however long either sleeps in between. Invariants:
+//! whoever comes second sees the other, however long either sleeps in between. A purge may have removed a whole folder by
+//! then: so the commit also looks for the files. Invariants:
 //! * a folder is closed only once each log named in it has ended, and no job says that it goes on;
 //! * no commit names a file in a folder that is closed: what nothing names there then, nothing ever will;
 //! * only files of this user's go, and only files.
@@ -17,6 +18,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log_end::{EndReason, LogEnd, file_name as end_name};
 
 use super::FileMedium;
+use super::create::{LATE, POLL};
 use super::end_file;
 
 /// The folder of array files in a store's.
@@ -101,6 +103,13 @@ struct Closing<'a> {
     found: BTreeMap<String, u64>,
 }
 
+/// The error of a flush whose files, or whose folder, a purge has taken away.
+fn taken_away(how: &str, path: &str) -> Error {
+    Code::LogEnded
+        .error(format!("a purge has {how} {path}, because its job had ended, or was silent for a day"))
+        .with_hint("open the job again: it writes files of its own")
+}
+
 impl<'a> ArrayFolders<'a> {
     /// Of a store.
     pub fn of(medium: &'a FileMedium) -> ArrayFolders<'a> {
@@ -108,7 +117,7 @@ impl<'a> ArrayFolders<'a> {
     }
 
     /// Before a commit to a log whose entries name these files: leaves the log's name in their folders. Conflict where a
-    /// purge closed one.
+    /// purge closed one, or has removed files of one that it closed.
     pub fn note(self, log: Id, paths: &BTreeSet<&str>) -> Result<()> {
         let disk = &self.medium.env.disk;
         let folders: BTreeSet<&str> =
@@ -120,19 +129,33 @@ impl<'a> ArrayFolders<'a> {
                 Ok(_) => {}
                 // One of another user's, whose purges free only files of their own.
                 Err(e) if matches!(e.kind(), AlreadyExists | PermissionDenied) => {}
-                // A file that is gone is for readers to find, as before.
-                Err(e) if e.kind() == NotFound => continue,
+                Err(e) if e.kind() == NotFound => return Err(taken_away("removed", within)),
                 Err(e) => return Err(Error::io("make", &mark, e)),
             }
             if disk.stat(&folder.join(CLOSED)).is_ok() {
-                return Err(Code::LogEnded
-                    .error(format!(
-                        "a purge has closed {within}, because its job had ended, or was silent for a day"
-                    ))
-                    .with_hint("open the job again: it writes files of its own"));
+                return Err(taken_away("closed", within));
             }
         }
-        Ok(())
+        // The name that closes a folder goes after its files: where it is not there and they are, they stay.
+        match paths.iter().find(|path| path.starts_with(ARRAYS) && self.is_missing(path)) {
+            Some(missing) => Err(taken_away("removed", missing)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a file is not there; one of another host may show late.
+    fn is_missing(self, path: &str) -> bool {
+        let (env, path) = (&self.medium.env, self.medium.layout.root().join(path));
+        let patience = if env.disk.lags(self.medium.layout.root()) { LATE } else { 0 };
+        let mut waited = 0;
+        while env.disk.stat(&path).is_err_and(|e| e.kind() == NotFound) {
+            if waited >= patience {
+                return true;
+            }
+            env.clock.sleep(POLL);
+            waited += POLL;
+        }
+        false
     }
 
     /// Closes the folders of array files whose jobs have ended (or with `doit: false`, finds them); this user's files in

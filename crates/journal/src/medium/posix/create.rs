@@ -126,7 +126,7 @@ fn write_without_links(env: &Env, temporary: &Path, path: &Path) -> std::io::Res
 /// How long a marker may be in the making; how long one that is there may show late on another host, as a whole or
 /// its name before its bytes; and how often it is looked at meanwhile, nanoseconds.
 const TORN: u64 = 2_000_000_000;
-const LATE: u64 = 90_000_000_000;
+pub const LATE: u64 = 90_000_000_000;
 pub const POLL: u64 = 10_000_000;
 
 /// How long a marker that is torn may still become whole for this host, nanoseconds.
