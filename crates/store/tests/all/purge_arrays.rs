@@ -180,7 +180,7 @@ fn r28_a_job_that_committed_nothing_is_over_after_a_day_of_silence() {
         assert_eq!(failed.code(), Code::LogEnded, "{failed}");
         assert!(failed.to_string().contains("has removed"), "{failed}");
     }
-    assert_eq!(listed(&open(&world, "a")), ["{run=b}{variable=t}"]);
+    assert_eq!(listed(&open(&world, "a")), ["{run=b}{variable=t}{}"]);
     // and none of a folder that a purge has closed.
     put_array(&world, "0.nc", 3);
     world.process("a").disk.create_alike(&folder.join(".closed")).unwrap();

@@ -294,9 +294,10 @@ fn a_file_that_is_no_plain_file_is_corrupt() {
     let raw = pattern(8_000, 5);
     let path = root.join(FILE);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(folder.path().join("other"), [&[7; 100][..], &raw].concat()).unwrap();
+    std::fs::write(&path, [&[7; 100][..], &raw].concat()).unwrap();
     add(&store, "0", &raw, None).unwrap();
     store.flush(&Session::default()).unwrap();
+    std::fs::rename(&path, folder.path().join("other")).unwrap();
     let read =
         || store.get(&[("run", "a"), ("variable", "t"), ("step", "0")], &ReadOptions::default())?.read();
     error(read(), ErrorKind::Corrupt);
