@@ -103,7 +103,7 @@ const CLOSING_BYTES: u64 = 4 << 20;
 /// How long replaced files stay for a closing writer, nanoseconds.
 const CLOSING_GRACE: u64 = 300_000_000_000;
 /// How long they stay at least, where more than [`CLOSING_WAITING`] wait.
-pub const CLOSING_GRACE_LEAST: u64 = 5_000_000_000;
+pub const CLOSING_GRACE_LEAST: u64 = 2_000_000_000;
 /// Replaced files from which on a closing writer removes the oldest earlier. Short jobs may end two hundred times a second,
 /// and each open lists all names. A reader that finds a file gone looks for its commits in the newest takeover.
 pub const CLOSING_WAITING: usize = 256;
