@@ -117,9 +117,9 @@ pub struct EntryChange {
     pub effect: EntryEffect,
     /// The word of wipes on it; the field store knows more where they are unsure.
     pub wiped: Wiped,
-    /// Element type; `None` for opaque bytes and removals.
+    /// Element type; `None` for opaque bytes, removals and tombstones.
     pub dtype: Option<DType>,
-    /// Shape of the whole array; `None` for opaque bytes and removals.
+    /// Shape of the whole array; `None` for opaque bytes, removals and tombstones.
     pub shape: Option<Vec<u64>>,
 }
 

@@ -111,22 +111,32 @@ fn a_store_at_the_far_end_is_wiped_alike() {
     }
 }
 
+/// The field that both attempts of [`two_attempts`] write.
+const ATTEMPTED: [(&str, &str); 3] = [("run", "c"), ("variable", "t"), ("step", "0")];
+
+fn of_attempt(folder: &Path, attempt: &str) -> Both {
+    let options = OpenOptions { attempt: Some(attempt.to_owned()), ..OpenOptions::default() };
+    Both::open(&folder.display().to_string(), &options)
+}
+
+/// An older attempt, which has written another step, and a newer one, which has written the field.
+fn two_attempts(folder: &Path) -> (Both, Both) {
+    let old = of_attempt(folder, "one");
+    old.archive(&[("run", "z"), ("variable", "t"), ("step", "7")], &[4], None);
+    old.flush();
+    let new = of_attempt(folder, "two");
+    new.archive(&ATTEMPTED, &[4], None);
+    new.flush();
+    (old, new)
+}
+
 /// A wiped entry of a newer attempt goes on hiding those of older ones, in a transaction and outside.
 #[test]
 fn an_older_attempt_shows_nothing_behind_what_a_wipe_hid() {
     let folder = tempfile::tempdir().unwrap();
-    let url = folder.path().display().to_string();
-    let of = |attempt: &str| {
-        Both::open(&url, &OpenOptions { attempt: Some(attempt.to_owned()), ..OpenOptions::default() })
-    };
-    let (old, key) = (of("one"), [("run", "c"), ("variable", "t"), ("step", "0")]);
-    old.archive(&[("run", "z"), ("variable", "t"), ("step", "7")], &[4], None);
-    old.flush();
-    let new = of("two");
-    new.archive(&key, &[4], None);
-    new.flush();
+    let (old, new) = two_attempts(folder.path());
     let id = old.store.begin().unwrap();
-    old.archive(&key, &[4], Some(id));
+    old.archive(&ATTEMPTED, &[4], Some(id));
     old.store.flush(Some(id)).unwrap();
     new.store.wipe(&request("run=c"), &DO_IT).unwrap();
     let check = |transaction: Option<fieldstone::Id>| {
@@ -141,12 +151,12 @@ fn an_older_attempt_shows_nothing_behind_what_a_wipe_hid() {
     check(Some(id));
     old.store.decide(id, true).unwrap();
     check(None);
-    old.archive(&key, &[4], None);
+    old.archive(&ATTEMPTED, &[4], None);
     old.flush();
     check(None);
     // The field of a newer one stands.
-    let newer = of("three");
-    newer.archive(&key, &[4], None);
+    let newer = of_attempt(folder.path(), "three");
+    newer.archive(&ATTEMPTED, &[4], None);
     newer.flush();
     assert_eq!(newer.catalog.steps(&Query::all()).unwrap().len(), 2);
 }
@@ -166,22 +176,13 @@ fn an_older_attempt_shows_nothing_behind_what_a_purge_left_of_a_newer_one() {
     ];
     for (is_transaction, end) in ends.iter().flat_map(|end| [(false, end), (true, end)]) {
         let folder = tempfile::tempdir().unwrap();
-        let url = folder.path().display().to_string();
-        let of = |attempt: &str| {
-            Both::open(&url, &OpenOptions { attempt: Some(attempt.to_owned()), ..OpenOptions::default() })
-        };
-        let (old, key) = (of("one"), [("run", "c"), ("variable", "t"), ("step", "0")]);
-        old.archive(&[("run", "z"), ("variable", "t"), ("step", "7")], &[4], None);
-        old.flush();
-        let new = of("two");
-        new.archive(&key, &[4], None);
-        new.flush();
+        let (old, new) = two_attempts(folder.path());
         end(&new);
         new.flush();
         new.store.close().unwrap();
         Both::at(folder.path()).store.purge(&purge).unwrap();
         let id = is_transaction.then(|| old.store.begin().unwrap());
-        old.archive(&key, &[4], id);
+        old.archive(&ATTEMPTED, &[4], id);
         old.store.flush(id).unwrap();
         if let Some(id) = id {
             old.store.decide(id, true).unwrap();

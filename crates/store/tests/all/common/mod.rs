@@ -114,7 +114,7 @@ pub fn flush_one<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str, value: &[u8]
 /// Flushes fields so that commits end where a sector of the disk does: a power cut may leave these as the last bytes of the log.
 /// Returns the bytes that each commit has `beside` its payload, which a call on a store of the same past has to know.
 pub fn flush_to_ends_of_sectors(store: &LocalStore, beside: &[u64], steps: Range<u64>) -> Vec<u64> {
-    /// Lengths of less bytes take a byte less.
+    /// A shorter length is written in one byte less.
     const LEAST: u64 = 128;
     const SECTOR: u64 = 512;
     let end = || {
