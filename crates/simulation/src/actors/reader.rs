@@ -243,6 +243,8 @@ pub fn finish(simulation: &mut Simulation, step: &Step) -> Checked {
     for who in 0..simulation.processes.len() {
         simulation.die(who)?;
     }
+    // One that was stopped died within a call.
+    simulation.is_calm &= !simulation.is_troubled;
     simulation.is_troubled = true;
     check(simulation, step)?;
     for kept in std::mem::take(&mut simulation.kept).into_iter().take(3) {

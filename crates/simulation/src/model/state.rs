@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::{AttributePlace, Change, Commit, CommitId, Content, Key, Link, What};
+use super::fields::shown;
 
 /// An attribute that was written: its commit, its place in it, and its value.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +44,15 @@ pub struct StoreState {
     ends: BTreeMap<u32, bool>,
     /// Prepared commits of the others.
     prepared: BTreeMap<u32, Vec<CommitId>>,
+}
+
+/// The changes of a field as they are where hides do not concern it.
+fn unhidden(changes: &[(Option<u32>, What)]) -> Vec<(Option<u32>, What)> {
+    let unhide = |what: &What| match what {
+        What::Hidden(_, hidden) => (**hidden).clone(),
+        what => what.clone(),
+    };
+    changes.iter().map(|(attempt, what)| (*attempt, unhide(what))).collect()
 }
 
 impl StoreState {
@@ -96,6 +106,11 @@ impl StoreState {
     /// Hides what is visible now: later it only says which attempt was the newest.
     fn wipe(&mut self, run: &str, variable: Option<&str>) {
         let is_wiped = |key: &Key| key.run == run && variable.is_none_or(|name| key.variable == name);
+        // Of what nobody sees nothing is recorded, whatever stands behind removals; a wipe passes over hides.
+        let is_field = |(key, changes): (&Key, &Vec<_>)| is_wiped(key) && shown(&unhidden(changes)).is_some();
+        if !self.fields.iter().any(is_field) {
+            return;
+        }
         for (_, changes) in self.fields.iter_mut().filter(|(key, _)| is_wiped(key)) {
             changes.retain(|(attempt, _)| attempt.is_some());
             changes.iter_mut().for_each(|(_, what)| *what = What::Wiped);
@@ -107,6 +122,9 @@ impl StoreState {
     /// Hides what is visible now, until it is shown again.
     fn hide(&mut self, id: CommitId, run: &str, variable: Option<&str>) {
         let is_hidden = |key: &Key| key.run == run && variable.is_none_or(|name| key.variable == name);
+        if !self.fields.iter().any(|(key, changes)| is_hidden(key) && shown(changes).is_some()) {
+            return;
+        }
         for (_, changes) in self.fields.iter_mut().filter(|(key, _)| is_hidden(key)) {
             for (_, what) in changes {
                 match what {
