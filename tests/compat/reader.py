@@ -525,6 +525,8 @@ class Store:
                     kept, attempt = [*kept, e], max(attempt, self.attempt(e))
                 if e.place[0] not in (6, 9) and (not self.attempt(e) or self.attempt(e) == attempt):
                     last = (e.log.writer, e.number, e.ordinal)
+                if kept and e is kept[-1] and e.flags & 2 and self.attempt(e) and self.attempt(e) == attempt:
+                    kept = [one for one in kept[:-1] if self.attempt(one)] + [e]
             kept = [e for e in kept if self.attempt(e) in ((), attempt) and e.place[0] != 9]
             while kept and not (fields[key] and fields[key][-1].flags & 2):
                 fields[key].append(kept.pop())

@@ -56,6 +56,8 @@ pub enum Planted {
     DeciderDoesNotLook,
     /// A purge drops what lies above an entry that stays.
     PurgeAboveALivingEntry,
+    /// A purge drops a part of what older versions show as one field.
+    PurgeCutsFields,
     /// A purge drops a removal and keeps what it hides.
     PurgeDropsRemovalAlone,
     /// A purge lets a commit hide that nothing confirms.
@@ -100,7 +102,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 41] = [
+    pub const ALL: [Planted; 42] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -122,6 +124,7 @@ impl Planted {
         Planted::FloorTooHigh,
         Planted::DeciderDoesNotLook,
         Planted::PurgeAboveALivingEntry,
+        Planted::PurgeCutsFields,
         Planted::PurgeDropsRemovalAlone,
         Planted::PurgeUnconfirmed,
         Planted::WipeByStamp,
@@ -168,6 +171,7 @@ impl Planted {
             Planted::FloorTooHigh => "floor-too-high",
             Planted::DeciderDoesNotLook => "decider-does-not-look",
             Planted::PurgeAboveALivingEntry => "purge-above-a-living-entry",
+            Planted::PurgeCutsFields => "purge-cuts-fields",
             Planted::PurgeDropsRemovalAlone => "purge-drops-removal-alone",
             Planted::PurgeUnconfirmed => "purge-unconfirmed",
             Planted::WipeByStamp => "wipe-by-stamp",

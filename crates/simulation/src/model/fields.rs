@@ -41,11 +41,21 @@ pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
 /// The field under a key, from its changes, oldest first.
 pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
     let newest = changes.iter().filter_map(|(attempt, _)| *attempt).max();
-    let counts = |attempt: &Option<u32>| attempt.is_none() || *attempt == newest;
-    let counting = changes.iter().filter(|(attempt, _)| counts(attempt));
+    let (mut began, mut counting) = (None, Vec::new());
+    for (attempt, what) in changes {
+        began = began.max(*attempt);
+        let is_generation = matches!(what, What::Bytes(..) | What::Whole(_) | What::Create(_) | What::Remove);
+        if attempt.is_some() && *attempt == began && is_generation {
+            // What it hides stays hidden behind it, also when a newer attempt hides it in turn.
+            counting.clear();
+        }
+        if attempt.is_none() || *attempt == newest {
+            counting.push(what);
+        }
+    }
     let mut field: Option<(Vec<Option<i32>>, i32)> = None;
     let mut opaque = None;
-    for (_, what) in counting {
+    for what in counting {
         match what {
             What::Wiped | What::Hidden(..) => {}
             What::Remove => (field, opaque) = (None, None),

@@ -83,6 +83,28 @@ pub fn what_has_no_attempt_counts_as_ever(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
+/// A value without an attempt that a whole field of an attempt has hidden does not come back with a newer attempt; one that only a
+/// straggler's whole field stands above was never hidden.
+pub fn what_a_generation_hid_stays_hidden(harness: &dyn Harness) -> Result<()> {
+    let (plain, one) = (open(harness, 0)?, attempt(harness, 1, "one")?);
+    piece(&plain, 0, &[1.0; 4])?;
+    flush(harness, &plain)?;
+    whole(&one, 2.0)?;
+    flush(harness, &one)?;
+    let two = attempt(harness, 2, "two")?;
+    piece(&two, 9, &[4.0])?;
+    flush(harness, &two)?;
+    let expected = [-1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, 4.0];
+    assert_eq!(read_filled(&open(harness, 1)?)?, expected);
+    piece(&plain, 0, &[5.0; 4])?;
+    flush(harness, &plain)?;
+    whole(&one, 3.0)?;
+    flush(harness, &one)?;
+    let expected = [5.0, 5.0, 5.0, 5.0, -1.0, -1.0, -1.0, -1.0, -1.0, 4.0];
+    assert_eq!(read_filled(&open(harness, 1)?)?, expected, "a straggler hides nothing");
+    Ok(())
+}
+
 /// An attempt began with its first commit, also one that is prepared; decisions and older versions are taken into
 /// account as ever.
 pub fn attempts_in_transactions_and_versions(harness: &dyn Harness) -> Result<()> {

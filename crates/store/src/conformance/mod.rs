@@ -219,7 +219,7 @@ macro_rules! behaviours {
                 disagreeing_pieces_conflict, whole_field_hides_pieces, created_field_hides_pieces,
                 created_field_fills, mixed_generations_never_show;
             attempts:
-                pieces_of_two_attempts_never_add_up, what_has_no_attempt_counts_as_ever,
+                pieces_of_two_attempts_never_add_up, what_has_no_attempt_counts_as_ever, what_a_generation_hid_stays_hidden,
                 attempts_in_transactions_and_versions, removals_of_attempts,
                 a_visible_version_is_removed_behind_a_straggler;
             existing:

@@ -4,6 +4,7 @@
 //! settled entries alone say what is hidden; the others only have to lie above them. Rules:
 //! * entries go from the oldest up, and none that lies above one that stays (R62), in the order of now and in the order that
 //!   older versions see, which lack newer attempts;
+//! * entries that an older version shows as one field go together: it is there whole, or is "purged";
 //! * what an unconfirmed commit, or a transaction that is not sealed, would hide stays (R17, R63);
 //! * what a wipe hides goes like what an entry hides, once the wipe is confirmed and a grace old;
 //! * a limit may keep older versions: generations that the visible one hides, down to the newest removal;
@@ -24,7 +25,7 @@ use fieldstone_journal::medium::clock_stamp;
 use super::blocks::Source;
 use super::matcher::{Match, Matcher};
 use super::purged::selects;
-use super::versions::{KeyVersions, Part};
+use super::versions::{KeyVersions, Part, attempt_places};
 use crate::files::Files;
 use crate::snapshot::silent::{is_long_ago, oldest_attempt};
 use crate::snapshot::{KeyWipes, Order, PointedKeys, Snapshot, Wiped};
@@ -433,7 +434,10 @@ impl<'a> Counting<'a> {
         let newest = by_time.iter().filter_map(|i| parts[*i].0.attempt).max();
         let mut by_attempt = by_time.clone();
         if let Some(newest) = newest {
-            by_attempt.sort_by_key(|i| parts[*i].0.attempt.unwrap_or(newest));
+            let places = attempt_places(by_time.iter().map(|i| &parts[*i].0), newest);
+            let mut placed: Vec<(Order, usize)> = places.into_iter().zip(by_time.iter().copied()).collect();
+            placed.sort_by_key(|(place, _)| *place);
+            by_attempt = placed.into_iter().map(|(_, i)| i).collect();
         }
         Counting { key, parts, by_time, by_attempt }
     }
@@ -483,10 +487,43 @@ impl<'a> Counting<'a> {
                 let below: HashSet<usize> = order.iter().take_while(is_below).copied().collect();
                 going.retain(|i| below.contains(i));
             }
+            self.keep_whole(&mut going);
             if going.len() == before {
                 return Some(going);
             }
         }
+    }
+
+    /// Keeps parts that an older version shows together with one that stays: an older field is there whole, or not at all.
+    fn keep_whole(&self, going: &mut HashSet<usize>) {
+        if going.is_empty() || planted::is(Planted::PurgeCutsFields) {
+            return;
+        }
+        // By generation, of what wipes hide and of the rest: the attempts of parts that stay.
+        let mut staying: HashMap<(usize, bool), HashSet<Option<Order>>> = HashMap::new();
+        let (mut generation, mut began) = (0, None);
+        let mut places = HashMap::with_capacity(going.len());
+        for &i in &self.by_time {
+            let part = self.part(i);
+            began = began.max(part.attempt);
+            generation += usize::from(part.is_generation_since(began));
+            let place = (generation, part.wiped == Wiped::Yes);
+            match going.contains(&i) {
+                true => drop(places.insert(i, place)),
+                false if part.entry.is_attempt_tombstone() => {}
+                false => drop(staying.entry(place).or_default().insert(part.attempt)),
+            }
+            // Nothing is together with a removal.
+            generation += usize::from(part.entry.is_removal());
+        }
+        going.retain(|i| {
+            let attempts = staying.get(&places[i]);
+            // Of two attempts only one is shown.
+            attempts.is_none_or(|attempts| match self.part(*i).attempt {
+                None => attempts.is_empty(),
+                own => !attempts.contains(&own) && !attempts.contains(&None),
+            })
+        });
     }
 
     /// The settled part of the newest attempt among those that go, or that stay, and when that attempt began.

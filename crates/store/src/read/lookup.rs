@@ -10,7 +10,7 @@ use fieldstone_format::segment::key_hash;
 use fieldstone_journal::entry_source::EntryCursor;
 
 use super::purged::{is_dataset_purged, purged};
-use super::versions::{KeyVersions, Part};
+use super::versions::{KeyVersions, LastCommit, Part};
 use crate::files::Files;
 use crate::snapshot::{Snapshot, entry_counts};
 
@@ -44,7 +44,7 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
     let hash = key_hash(key);
     let dataset = &key[..level_ends(key)?[0]];
     let wipes = snapshot.wipes.of_key(key)?;
-    let mut parts = Vec::new();
+    let (mut parts, mut last) = (Vec::new(), LastCommit::default());
     for (index, source) in snapshot.sources.iter().enumerate() {
         // Logs that do not count are not read: damage in them is not reported here.
         if !snapshot.owners.may_count(dataset, snapshot.user_of_source(index))
@@ -59,7 +59,7 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
             let named = |e: Error| e.context(key_text(key));
             if entry_counts(snapshot, dataset, &cursor).map_err(named)? {
                 let place = (index, cursor.place());
-                KeyVersions::collect(snapshot, place, cursor.value(), own, &wipes, &mut parts)
+                KeyVersions::collect(snapshot, place, cursor.value(), (own, &wipes), &mut last, &mut parts)
                     .map_err(named)?;
             }
             more = cursor.advance_under(key)?;

@@ -23,7 +23,7 @@ use super::lookup::lookup;
 use super::matcher::Matcher;
 use super::overlaid::{FieldWalk, lookup_overlaid};
 use super::purged::{is_purged, purged};
-use super::versions::{KeyVersions, Part};
+use super::versions::{KeyVersions, LastCommit, Part};
 use crate::field::{Field, Fields, FieldsSource};
 use crate::files::Files;
 use crate::snapshot::{KeyWipes, Snapshot};
@@ -304,7 +304,7 @@ impl Plan {
         }
         wanted.sort_unstable();
         let mut slots = vec![Slot::default(); end - start];
-        let mut open: Option<EntryCursor> = None;
+        let (mut open, mut last): (Option<EntryCursor>, _) = (None, LastCommit::default());
         for ((source, high, low), i, j) in wanted {
             let (index, place) = (source as usize, (high, low));
             let mut cursor = match open.take() {
@@ -315,7 +315,8 @@ impl Plan {
             let mut parts = Vec::with_capacity(1);
             // Entries that wipes hide were not located.
             let (snapshot, wipes) = (&located.snapshot, KeyWipes::default());
-            KeyVersions::collect(snapshot, (index, place), cursor.value(), self.own, &wipes, &mut parts)?;
+            let (value, seen) = (cursor.value(), (self.own, &wipes));
+            KeyVersions::collect(snapshot, (index, place), value, seen, &mut last, &mut parts)?;
             let slot = &mut slots[i];
             if slot.key.is_empty() {
                 slot.key.extend_from_slice(cursor.key());

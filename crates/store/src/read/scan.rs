@@ -13,7 +13,7 @@ use fieldstone_journal::entry_source::{EntryCursor, EntryHeap};
 use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
-use super::versions::{KeyVersions, Part};
+use super::versions::{KeyVersions, LastCommit, Part};
 use crate::files::Files;
 use crate::snapshot::{KeyWipes, Loss, Overlay, Owners, Snapshot, entry_counts, unhidden};
 
@@ -40,6 +40,7 @@ pub struct Scan {
     /// All keys before this one were given or passed.
     done: Vec<u8>,
     wiped: WipedPrefix,
+    last: LastCommit,
     heeded: Option<Heeded>,
     /// Whether hides do not concern it.
     unhidden: bool,
@@ -125,6 +126,7 @@ impl Scan {
             files: None,
             done: Vec::new(),
             wiped: WipedPrefix::default(),
+            last: LastCommit::default(),
             heeded: None,
             unhidden: false,
         })
@@ -234,7 +236,7 @@ impl Scan {
         };
         let snapshot = if self.unhidden { unhidden(&snapshot) } else { snapshot };
         (self.heap, self.damage) = cursors(&snapshot, |_| true)?;
-        (self.snapshot, self.wiped) = (snapshot, WipedPrefix::default());
+        (self.snapshot, self.wiped, self.last) = (snapshot, WipedPrefix::default(), LastCommit::default());
         let done = self.done.clone();
         self.seek(&done)?;
         Ok(true)
@@ -277,8 +279,8 @@ impl Scan {
                         &self.snapshot,
                         (source, cursor.place()),
                         cursor.value(),
-                        self.own,
-                        &self.wiped.wipes,
+                        (self.own, &self.wiped.wipes),
+                        &mut self.last,
                         &mut parts,
                     )
                     .map_err(|e| e.context(fieldstone_format::keys::key_text(&self.key)))?;

@@ -45,9 +45,17 @@ impl Part {
     /// An entry of a source, visible or not; its order is that of its own commit.
     pub fn decode(snapshot: &Snapshot, source: usize, place: Place, value: &[u8]) -> Result<Part> {
         let entry = Entry::decode(value)?;
-        let mut commit = snapshot.commit_at(source, entry.commit)?;
+        let (commit, holder) = (snapshot.commit_at(source, entry.commit)?, snapshot.holder(source, &entry)?);
+        Part::of(snapshot, (source, place), entry, (commit, holder))
+    }
+
+    fn of(
+        snapshot: &Snapshot,
+        (source, place): (usize, Place),
+        entry: Entry,
+        (mut commit, holder): (EntryCommit, Id),
+    ) -> Result<Part> {
         snapshot.check_version(source, &entry)?;
-        let holder = snapshot.holder(source, &entry)?;
         let (mut order, mut attempt) = ((commit.stamp, commit.writer), commit.attempt);
         if let Some(moved) = commit.moved {
             commit.time = moved.time;
@@ -72,6 +80,12 @@ impl Part {
     /// Whether every element of its box was written.
     pub fn covers_its_box(&self) -> bool {
         self.entry.location != Location::None && self.entry.location.holes() == 0
+    }
+
+    /// Whether it starts a generation that hides all older parts for good, given the newest attempt up to it: one of a
+    /// straggler of an older attempt hides nothing.
+    pub fn is_generation_since(&self, began: Option<Order>) -> bool {
+        self.entry.generation && (self.attempt.is_none() || self.attempt == began)
     }
 
     /// Whether it names an attempt and makes no field.
@@ -117,6 +131,34 @@ impl Part {
     }
 }
 
+/// The commit of the entry that was collected last, and the holder of its bytes: neighbours mostly share both.
+#[derive(Debug, Default)]
+pub struct LastCommit {
+    /// The entry's source, and the numbers of its commit and its holder there.
+    at: Option<(usize, u64, Option<u64>)>,
+    /// Its commit, the place of that in the order, and the holder.
+    found: Option<(EntryCommit, Option<Order>, Id)>,
+}
+
+impl LastCommit {
+    fn of(
+        &mut self,
+        snapshot: &Snapshot,
+        source: usize,
+        entry: &Entry,
+        own: Option<Id>,
+    ) -> Result<(EntryCommit, Option<Order>, Id)> {
+        let at = Some((source, entry.commit, entry.holder));
+        if let Some(found) = self.found.filter(|_| self.at == at) {
+            return Ok(found);
+        }
+        let commit = snapshot.commit_at(source, entry.commit)?;
+        let found = (commit, snapshot.order(&commit, own), snapshot.holder(source, entry)?);
+        (self.at, self.found) = (at, Some(found));
+        Ok(found)
+    }
+}
+
 /// Everything visible under one key, newest first; the first `live` parts are the visible generation. If the newest
 /// is a removal, `live` is 0 and there is no field.
 #[derive(Debug, Clone)]
@@ -143,9 +185,9 @@ impl KeyVersions {
         hide_aged(&mut parts);
         drop_void_removals(&mut parts);
         let newest = newest_attempt(&parts);
+        set_older_attempts_behind(&mut parts, newest);
         // An attempt tombstone names the attempt of the newest entry, and makes no field.
         parts.retain(|part| !part.is_attempt_tombstone());
-        set_older_attempts_behind(&mut parts, newest);
         if parts.is_empty() {
             return None;
         }
@@ -172,34 +214,33 @@ impl KeyVersions {
         self.parts[self.live..].iter().filter(|part| !part.entry.is_removal()).count()
     }
 
-    /// Adds an entry of a source if it is visible; `wipes` are those that select its key.
+    /// Adds an entry of a source if it is visible; `wipes` are those that select its key. `last` is of this snapshot and `own`.
     pub fn collect(
         snapshot: &Snapshot,
         (source, place): (usize, Place),
         value: &[u8],
-        own: Option<Id>,
-        wipes: &KeyWipes,
+        (own, wipes): (Option<Id>, &KeyWipes),
+        last: &mut LastCommit,
         parts: &mut Vec<Part>,
     ) -> Result<()> {
-        let part = Part::decode(snapshot, source, place, value)?;
-        if snapshot.gives_up(&part.commit, part.holder, &part.entry) {
+        let entry = Entry::decode(value)?;
+        let (commit, order, holder) = last.of(snapshot, source, &entry, own)?;
+        let wiped = match order {
+            // Of moved entries, what their commit is here counts.
+            Some(order) if !wipes.is_empty() => wipes.say_of(snapshot, &commit, order),
+            _ => Wiped::No,
+        };
+        let mut part = Part::of(snapshot, (source, place), entry, (commit, holder))?;
+        let Some(order) = order.filter(|_| !snapshot.gives_up(&part.commit, holder, &part.entry)) else {
             return Ok(());
-        }
-        let Some(order) = snapshot.order(&part.commit, own) else { return Ok(()) };
-        let wiped = match wipes.is_empty() {
-            true => Wiped::No,
-            false => {
-                // Of moved entries, what their commit is here counts.
-                let commit = snapshot.commit_at(source, part.entry.commit)?;
-                wipes.say_of(snapshot, &commit, order)
-            }
         };
         // Of an attempt, it still hides what stragglers of older ones flush.
         if wiped == Wiped::Yes && (part.attempt.is_none() || part.commit.moved.is_some()) {
             return Ok(());
         }
-        let order = part.commit.moved.map_or(order, |moved| moved.order);
-        parts.push(Part { order, wiped, ..part });
+        part.order = part.commit.moved.map_or(order, |moved| moved.order);
+        part.wiped = wiped;
+        parts.push(part);
         Ok(())
     }
 
@@ -326,11 +367,32 @@ fn newest_attempt(parts: &[Part]) -> Option<Order> {
 }
 
 /// The newest attempt hides everything from older ones, however late they flushed it. Values of writers without an
-/// attempt keep their place next to the newest.
-fn set_older_attempts_behind(parts: &mut [Part], newest: Option<Order>) {
-    if let Some(newest) = newest {
-        parts.sort_by_key(|part| Reverse(part.attempt.unwrap_or(newest)));
+/// attempt keep their place next to the newest, but what a generation hid stays behind it: a purge may have dropped it.
+fn set_older_attempts_behind(parts: &mut Vec<Part>, newest: Option<Order>) {
+    let Some(newest) = newest.filter(|_| parts.len() > 1) else { return };
+    let places = attempt_places(parts.iter().rev(), newest);
+    let mut placed: Vec<(Order, Part)> = places.into_iter().rev().zip(parts.drain(..)).collect();
+    placed.sort_by_key(|(place, _)| Reverse(*place));
+    parts.extend(placed.into_iter().map(|(_, part)| part));
+}
+
+/// The attempts next to which parts stand, given from the oldest on: their own; of parts without one, the newest, or that of
+/// the generation that hid them.
+pub fn attempt_places<'a>(oldest_first: impl Iterator<Item = &'a Part>, newest: Order) -> Vec<Order> {
+    let (mut places, mut began, mut plain) = (Vec::new(), None, Vec::new());
+    for (number, part) in oldest_first.enumerate() {
+        began = began.max(part.attempt);
+        match part.attempt {
+            None => plain.push(number),
+            // Those that come later are of this attempt or of a newer one: the first says how far behind.
+            Some(attempt) if part.is_generation_since(began) && !part.is_attempt_tombstone() => {
+                plain.drain(..).for_each(|number: usize| places[number] = attempt);
+            }
+            Some(_) => {}
+        }
+        places.push(part.attempt.unwrap_or(newest));
     }
+    places
 }
 
 /// How many parts, the newest first, make the newest generation, which is of one attempt, the newest; 0 where it is a

@@ -35,14 +35,24 @@ enum Change {
 }
 
 /// The field that the promise requires after these flushes, in order: those of the newest attempt, and those without
-/// an attempt. `opened`: the attempts of the processes, in the order in which they opened the store.
+/// an attempt, except what an attempt's generation hid. `opened`: the attempts of the processes, in the order in which
+/// they opened the store.
 fn expected(history: &[Flush], opened: &[&str]) -> Option<Vec<Option<i32>>> {
     let began = |name: &str| opened.iter().position(|other| *other == name);
     let flushed = |name: &&str| history.iter().any(|flush| flush.attempt == *name);
     let newest = NAMES[1..].iter().copied().filter(flushed).max_by_key(|name| began(name));
     let counts = |flush: &&Flush| flush.attempt.is_empty() || Some(flush.attempt) == newest;
-    let mut field = None;
-    for flush in history.iter().filter(counts) {
+    let (mut field, mut latest) = (None, None);
+    for flush in history {
+        let own = began(flush.attempt).filter(|_| !flush.attempt.is_empty());
+        latest = latest.max(own);
+        // What a generation hid stays hidden, whatever hides that one; a straggler's hides nothing.
+        if own.is_some() && own == latest && !matches!(flush.change, Change::Piece(..)) {
+            field = None;
+        }
+        if !counts(&flush) {
+            continue;
+        }
         match flush.change {
             Change::Remove => field = None,
             Change::Whole(value) => field = Some(vec![Some(value); CELLS]),

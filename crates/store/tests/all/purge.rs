@@ -132,6 +132,42 @@ fn r62_nothing_goes_above_an_entry_of_a_living_log() {
     assert_eq!(entries(&world, T1), 0);
 }
 
+/// A piece of one row of an array of two.
+fn piece(store: &Store, row: u64, value: u8) {
+    let data = [value; 2];
+    let value =
+        Value::Piece { data: &data, dtype: DType::U1, start: &[row, 0], count: &[1, 2], shape: &[2, 2] };
+    archive(store, T1, value, &ArchiveOptions::default()).unwrap();
+    store.flush(&Session::default()).unwrap();
+}
+
+#[test]
+fn a_field_of_an_older_version_is_whole_or_gone() {
+    let world = SimWorld::new(1);
+    let living = open(&world, "b");
+    let short = open(&world, "a");
+    piece(&short, 0, 1);
+    close(&short);
+    piece(&living, 1, 2);
+    let before = open(&world, "a").version().unwrap();
+    let seen = visible(&open(&world, "a"), None);
+    // A whole array hides both pieces, of which one lies in a log that goes on.
+    let whole = open(&world, "a");
+    let value = Value::Array { data: &[9; 4], dtype: DType::U1, shape: &[2, 2] };
+    archive(&whole, T1, value, &ArchiveOptions::default()).unwrap();
+    whole.flush(&Session::default()).unwrap();
+    close(&whole);
+    flush_one(&living, T2, b"confirms all");
+    assert_eq!(purge(&world).versions, 0);
+    let then = open_at(&world, &before);
+    assert_eq!(visible(&then, None), seen);
+    // Once that has ended, both go.
+    close(&living);
+    assert_eq!(purge(&world).versions, 2);
+    let list = open_at(&world, &before).list(&Request::new(), &ListOptions::default()).unwrap();
+    assert_eq!(list.filter_map(Result::err).map(|e| e.code()).collect::<Vec<_>>(), [Code::VersionPurged]);
+}
+
 #[test]
 fn r63_the_last_commit_of_a_living_log_hides_nothing() {
     let world = SimWorld::new(1);
