@@ -47,7 +47,7 @@ pub struct Entry {
     /// Raw bytes.
     pub length: u64,
     /// Present for arrays.
-    pub array: Option<ArrayInfo>,
+    pub array: Option<Box<ArrayInfo>>,
     /// Location of the bytes.
     pub location: Location,
     /// In a takeover: the writer whose data log holds the bytes, as a number in the table of names. `None` where they lie in
@@ -129,7 +129,8 @@ impl Entry {
             return Err(cursor.fail("an entry has flags that do not go together"));
         }
         let length = cursor.varint()?;
-        let array = if flags & ARRAY != 0 { Some(ArrayInfo::decode(&mut cursor, flags)?) } else { None };
+        let array =
+            if flags & ARRAY != 0 { Some(Box::new(ArrayInfo::decode(&mut cursor, flags)?)) } else { None };
         let mut entry = Entry {
             commit,
             ordinal,

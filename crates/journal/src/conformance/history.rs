@@ -311,7 +311,7 @@ fn field(dice: &mut Random, schema: &Schema) -> Result<Encoded<'static>> {
         let dtype = *dice.pick(&[DType::F8, DType::F4]);
         let shape = vec![1 + dice.below(2)];
         let fill = Some(dtype.default_fill());
-        ArrayInfo { dtype, shape, piece: None, chunk: None, fill, summary: None }
+        Box::new(ArrayInfo { dtype, shape, piece: None, chunk: None, fill, summary: None })
     });
     let length = array.as_ref().map_or(0, |array| array.shape[0] * array.dtype.size() as u64);
     Ok(Encoded {

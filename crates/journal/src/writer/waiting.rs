@@ -64,7 +64,7 @@ impl Sessions {
         let newest = batches.filter_map(|batch| batch.newest(&value.key.bytes)).last();
         let Some(before) = newest.filter(|before| !before.is_removal()) else { return Ok(()) };
         let same = |other: &ArrayInfo| (other.dtype, &other.shape) == (array.dtype, &array.shape);
-        if before.array.as_ref().is_some_and(same) {
+        if before.array.as_deref().is_some_and(same) {
             return Ok(());
         }
         let before = match &before.array {

@@ -163,6 +163,7 @@ pub fn created(key: &FieldKey, spec: &FieldSpec<'_>) -> Result<Encoded<'static>>
 }
 
 pub(super) fn new_entry(generation: bool, length: u64, array: Option<ArrayInfo>) -> Entry {
+    let array = array.map(Box::new);
     Entry { commit: 0, ordinal: 0, generation, length, array, location: Location::None, holder: None }
 }
 

@@ -283,7 +283,7 @@ fn chunks_of(versions: &KeyVersions) -> Option<Arc<[u64]>> {
     if newest.piece.is_none() {
         return versions.newest().chunk().map(Arc::from);
     }
-    let arrays = || versions.live().iter().filter_map(|part| part.entry.array.as_ref());
+    let arrays = || versions.live().iter().filter_map(|part| part.entry.array.as_deref());
     let whole = arrays().find(|array| array.piece.is_none()).and_then(|array| array.chunk.as_deref());
     let extents = |array: &ArrayInfo| match (&array.chunk, &array.piece) {
         (Some(chunk), _) => chunk.clone(),

@@ -199,14 +199,14 @@ fn an_array_in_a_segment_of_version_1_is_damage() {
             ordinal: 0,
             generation: true,
             length: 10_000,
-            array: Some(ArrayInfo {
+            array: Some(Box::new(ArrayInfo {
                 dtype: DType::parse("|u1").unwrap(),
                 shape: vec![10, 1000],
                 piece: None,
                 chunk: None,
                 fill: None,
                 summary: None,
-            }),
+            })),
             location: Location::Grown(Box::new(grown)),
             holder: None,
         };

@@ -172,7 +172,7 @@ fn grown() -> impl Strategy<Value = Entry> {
                     ordinal,
                     generation: true,
                     length,
-                    array: Some(info.clone()),
+                    array: Some(Box::new(info.clone())),
                     location,
                     holder: None,
                 }
@@ -286,7 +286,7 @@ fn array() -> impl Strategy<Value = Entry> {
                 ordinal,
                 generation,
                 length,
-                array: Some(info.clone()),
+                array: Some(Box::new(info.clone())),
                 location,
                 holder: None,
             })
