@@ -76,6 +76,12 @@ pub trait Backend:
     /// The same, if it is on a file system of this machine: a job that begins here leaves it out of its own files.
     fn native_folder(&self) -> Option<PathBuf>;
 
+    /// The same store in the name of another user, where this process may act for him: as root, in a folder of this machine.
+    fn for_user(&self, user: u32) -> Result<Option<Arc<dyn Backend>>> {
+        let _ = user;
+        Ok(None)
+    }
+
     /// Fails with Denied if this handle only reads.
     fn check_writable(&self) -> Result<()>;
 

@@ -444,7 +444,7 @@ fn joined_parts_follow_one_another() {
 #[test]
 fn a_real_file_is_read() {
     let Some(path) = samples::sample("mesh/mug.e") else { return };
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
     let got = all(on_ranks(3, &disk, |team| {
         let import = Import::netcdf(&team, &*disk, &path, &["vals_nod_var1", "connect1"])?;
         let values = read(&import, "vals_nod_var1", None, Settings::default())?;

@@ -238,6 +238,12 @@ pub trait Identity: Send + Sync + fmt::Debug {
         let _ = (path, uid);
         Err(io::ErrorKind::Unsupported.into())
     }
+    /// The environment in which this process acts for another user, whose are the files that it makes there. `None` where it
+    /// has no right to, which on a machine is root's.
+    fn acting_as(&self, user: u32, env: &Env) -> Option<Env> {
+        let _ = (user, env);
+        None
+    }
     /// The process as it appears in the names of its unfinished files: `PROCESS@HOST`.
     fn writer_name(&self) -> String {
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
@@ -277,12 +283,17 @@ pub struct Env {
 }
 
 impl Env {
+    /// This environment for another user, where this process may act for him.
+    pub fn acting_as(&self, user: u32) -> Option<Env> {
+        self.identity.acting_as(user, self)
+    }
+
     /// The environment of the operating system.
     pub fn real() -> Env {
         Env {
             clock: Arc::new(real::RealClock::default()),
             rand: Arc::new(real::RealRand),
-            disk: Arc::new(real::RealDisk),
+            disk: Arc::new(real::RealDisk::default()),
             identity: Arc::new(real::RealIdentity),
         }
     }

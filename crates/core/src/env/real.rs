@@ -7,6 +7,7 @@
 //! * facts about the process (its id, its randomness) are not stored where a forked child would find them, so that a
 //!   child never acts under its parent's name.
 
+mod acting;
 mod direct;
 mod huge_pages;
 mod process;
@@ -26,12 +27,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, CWD, Gid, OFlags};
+use rustix::fs::{AtFlags, CWD, Gid, OFlags, Uid};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use rustix::process::Pid;
 use rustix::rand::GetRandomFlags;
 
-use super::{Clock, Disk, DiskFile, FileKind, Identity, Lifetime, Rand, Space, Stat};
+use super::{Clock, Disk, DiskFile, Env, FileKind, Identity, Lifetime, Rand, Space, Stat};
 use crate::sync::plain::Mutex;
 
 /// The host's clock.
@@ -107,6 +108,10 @@ fn fill_without_getrandom(buffer: &mut [u8]) {
 pub struct RealIdentity;
 
 impl Identity for RealIdentity {
+    fn acting_as(&self, user: u32, env: &Env) -> Option<Env> {
+        (self.uid() == 0).then(|| acting::env_of(user, env))
+    }
+
     fn host(&self) -> String {
         rustix::system::uname().nodename().to_string_lossy().into_owned()
     }
@@ -416,7 +421,7 @@ fn is_own_descriptor(path: &Path) -> bool {
 /// Refuses files at which an open would block: a pipe, a socket, a device. Leaves it to the opener to report a
 /// missing file.
 pub fn refuse_waiting(path: &Path) -> io::Result<()> {
-    match RealDisk.stat(path) {
+    match RealDisk::default().stat(path) {
         Ok(stat) if stat.kind == FileKind::Other => Err(not_a_file()),
         _ => Ok(()),
     }
@@ -491,17 +496,36 @@ fn is_network_type(magic: u64) -> bool {
 }
 
 /// The operating system's files.
-#[derive(Debug, Clone, Copy)]
-pub struct RealDisk;
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk {
+    /// The user to whom new files and folders of a store are given.
+    user: Option<u32>,
+}
+
+impl RealDisk {
+    /// Files that belong to a user, whoever makes them, which takes the rights of root.
+    pub fn of_user(user: u32) -> RealDisk {
+        RealDisk { user: Some(user) }
+    }
+
+    /// A new file that its user owns. It is given away by its handle: whoever may write to the folder could put another
+    /// file in its place.
+    fn given(&self, file: File) -> io::Result<File> {
+        if let Some(user) = self.user {
+            rustix::fs::fchown(&file, Some(Uid::from_raw(user)), None)?;
+        }
+        Ok(file)
+    }
+}
 
 impl Disk for RealDisk {
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(RealFile::handle(file, Mode::Write))
+        Ok(RealFile::handle(self.given(file)?, Mode::Write))
     }
 
     fn create_alike(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(RealFile::handle(create_alike(path)?, Mode::Write))
+        Ok(RealFile::handle(self.given(create_alike(path)?)?, Mode::Write))
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -521,7 +545,7 @@ impl Disk for RealDisk {
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         match create_alike(path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            made => drop(made?),
+            made => drop(self.given(made?)?),
         }
         open_plain(path, OpenOptions::new().read(true).append(true), Mode::Append)
     }
@@ -551,6 +575,10 @@ impl Disk for RealDisk {
             if made.mode() & 0o7777 != mode {
                 let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
             }
+        }
+        if self.user.is_some() {
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            self.given(OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?)?;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ use fieldstone_store::api::{Erasing, ErasureReport, LeftLog};
 use fieldstone_store::api::{HandOverInfo, HandOverReport, HandingOver};
 use fieldstone_store::api::{HoldInfo, Holding, VerifyReport};
 use fieldstone_store::api::{IndexedField, OverlaidFields, Overlaying, PointedFields, Pointing};
+use fieldstone_store::local::{LocalOptions, LocalStore};
 use fieldstone_store::{erase, hand_over, hide, holds, locks, overlay, reindex, retain};
 
 use super::composed::Composed;
@@ -53,6 +54,15 @@ impl Backend for Composed {
 
     fn native_folder(&self) -> Option<PathBuf> {
         self.journal.home().folder
+    }
+
+    fn for_user(&self, user: u32) -> Result<Option<Arc<dyn Backend>>> {
+        let journal = &self.journal;
+        let folder = journal.home().folder.filter(|_| journal.access().check_writable().is_ok());
+        let Some((env, folder)) = journal.env().acting_as(user).zip(folder) else { return Ok(None) };
+        let url = self.fields.url().to_owned();
+        let options = LocalOptions { url, writable: true, native: true, ..LocalOptions::default() };
+        Ok(Some(Composed::new(LocalStore::open(env, &folder, options)?, false)))
     }
 
     fn check_writable(&self) -> Result<()> {

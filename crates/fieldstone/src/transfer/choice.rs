@@ -25,15 +25,15 @@ pub struct Choice {
     pub under: Option<Chosen>,
 }
 
-/// Chooses; `by_age`: only fields of an age and what stands on them.
-pub fn choose(from: &Store, what: &What, has_catalog: bool, by_age: bool) -> Result<Choice> {
+/// Chooses; `by_field`: only fields, as those of an age, and what stands on them.
+pub fn choose(from: &Store, what: &What, has_catalog: bool, by_field: bool) -> Result<Choice> {
     let of = |chosen, requests| Ok(Choice { chosen, requests, under: None });
     match what {
         What::Requests(requests) if requests.is_empty() => {
             Err(Code::RequestTooBroad.error("a transfer needs a request"))
         }
         // Declarations without a field have no age.
-        What::Requests(requests) if has_catalog && !by_age => {
+        What::Requests(requests) if has_catalog && !by_field => {
             of(Chosen::of_requests(from, requests)?, requests.clone())
         }
         What::Requests(requests) => of(Chosen::default(), requests.clone()),
@@ -42,7 +42,7 @@ pub fn choose(from: &Store, what: &What, has_catalog: bool, by_age: bool) -> Res
             let requests = under.fields_under(from)?;
             Ok(Choice { chosen: Chosen::default(), requests, under: Some(under) })
         }
-        _ if by_age => Err(Error::invalid("hits are not chosen by age")
+        _ if by_field => Err(Error::invalid("hits are not chosen by age")
             .with_hint("give a request with the age, or hits without one")),
         hits => {
             let chosen = Chosen::of_hits(from, hits)?;

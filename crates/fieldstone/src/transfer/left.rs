@@ -32,6 +32,16 @@ pub struct LeftBehind {
     pub why: &'static str,
 }
 
+impl LeftBehind {
+    /// Adds more of the same kind, for the same reason.
+    pub fn add(&mut self, more: LeftBehind) {
+        self.count += more.count;
+        let new: Vec<String> = more.names.into_iter().filter(|name| !self.names.contains(name)).collect();
+        self.names.extend(new);
+        self.names.truncate(NAMED);
+    }
+}
+
 /// Arrays whose files stay.
 const IN_LOGS: &str = "the target has no files for these arrays; they are in its logs";
 /// The caller wants only fields.

@@ -14,6 +14,7 @@
 //! | `places` | variables and steps, with further keywords |
 //! | `trail` | the graph's share: the lineage of the fields |
 //! | `leaving`, `removal` | the entries that a move removes from the source, and how |
+//! | `owners` | moves by root, in the names of the owners |
 //! | `left` | the items that stay behind, for the report |
 //! | `written` | declarations and attributes as lines of an exported file |
 //!
@@ -70,6 +71,7 @@ mod fields;
 mod leaving;
 mod left;
 pub(crate) mod meshes;
+mod owners;
 mod places;
 mod removal;
 mod trail;
@@ -222,10 +224,10 @@ pub fn copy(
     to: &Store,
     options: &TransferOptions<'_>,
 ) -> Result<TransferReport> {
-    Transfer::plan(from, &what.into(), to, (options, false))?.transfer(false)
+    Transfer::plan(from, &what.into(), to, (options, false, false))?.transfer(false)
 }
 
-/// Moves from one store to another: copies, then removes from the source.
+/// Moves from one store to another: copies, then removes from the source. What root moves stays its owners'.
 pub fn move_to(
     from: &Store,
     what: impl Into<What>,
@@ -242,7 +244,22 @@ pub fn move_to(
             ))
             .with_hint("move into another store"));
     }
-    let mut transfer = Transfer::plan(from, &what.into(), to, (options, true))?;
+    let what = what.into();
+    match owners::move_for_owners(from, &what, to, options)? {
+        Some(report) => Ok(report),
+        None => move_within(from, &what, to, options, false),
+    }
+}
+
+/// Moves what the user of these handles owns; `by_field`: nothing but fields and what stands on them.
+fn move_within(
+    from: &Store,
+    what: &What,
+    to: &Store,
+    options: &TransferOptions<'_>,
+    by_field: bool,
+) -> Result<TransferReport> {
+    let mut transfer = Transfer::plan(from, what, to, (options, true, by_field))?;
     // A caller who may not remove is refused before anything is copied.
     check_disk_takes_removals(from)?;
     transfer.fields.check_removable(from)?;
@@ -294,18 +311,19 @@ struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    /// Finds everything to carry over, and checks that it fits the target.
+    /// Finds everything to carry over, and checks that it fits the target. `goes`: it goes away from the source; `by_field`:
+    /// declarations without a field stay.
     fn plan(
         from: &'a Store,
         what: &What,
         to: &'a Store,
-        (options, goes): (&'a TransferOptions<'a>, bool),
+        (options, goes, by_field): (&'a TransferOptions<'a>, bool, bool),
     ) -> Result<Transfer<'a>> {
         to.will_write();
         // A store with only fields gets no engine just for a copy.
         let has_catalog = from.catalog().has_records()?;
         let Choice { mut chosen, requests, under } =
-            choose(from, what, has_catalog, options.before.is_some())?;
+            choose(from, what, has_catalog, by_field || options.before.is_some())?;
         let by_hits = chosen.hits().is_some();
         let schema = from.schema();
         let is_chosen = wanted(from, under.as_ref().or(by_hits.then_some(&chosen)), options, goes);

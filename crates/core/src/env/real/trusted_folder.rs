@@ -31,6 +31,10 @@ const STICKY: u32 = 0o1000;
 /// below folders with the names `below` in the user's cache, else in the system's temporary folder. `None` if no
 /// place is suitable; the derived data are then kept in memory.
 pub fn for_index(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<PathBuf> {
+    // What this process makes for another user would not be his.
+    if uid != rustix::process::geteuid().as_raw() {
+        return None;
+    }
     let temporary = || {
         let user = format!("fieldstone-{uid}");
         usable(of_user(&std::env::temp_dir(), &[&[user.as_str()], below].concat(), uid)?)
