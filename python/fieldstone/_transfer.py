@@ -83,7 +83,7 @@ def move(
     crash, each field is in one store or in both, even if other moves take it elsewhere at the same time: a
     removed field has always been written into `to`, even if it was already there. Moved fields stay readable
     in older versions of `store` (``open(url, at=version)``). Outside files, ingested with ``copy=False``,
-    stay where they are. What root moves stays its owners': each owner's fields go in one transaction.
+    stay where they are. Fields that root moves stay their owners': each owner's go in one transaction.
     """
     return _between(store, request, to, True, strict, fields, older_than, versions, progress)
 

@@ -56,7 +56,7 @@ pub enum Planted {
     DeciderDoesNotLook,
     /// A purge drops what lies above an entry that stays.
     PurgeAboveALivingEntry,
-    /// A purge drops a part of what older versions show as one field.
+    /// A purge drops a part of a field of older versions.
     PurgeCutsFields,
     /// A purge drops a removal and keeps what it hides.
     PurgeDropsRemovalAlone,

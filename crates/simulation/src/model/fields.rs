@@ -1,11 +1,8 @@
 //! Fields as the specification defines them: the newest attempt, the visible generation, painted in order.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use fieldstone_core::env::sim::Random;
 
-use super::change::{CELLS, CommitId, Key, SHAPE, What};
-use super::state::StoreState;
+use super::change::{CELLS, SHAPE, What};
 
 /// A field as a reader sees it: whether all elements are there, the number of bytes, and their checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +43,7 @@ pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
         began = began.max(*attempt);
         let is_generation = matches!(what, What::Bytes(..) | What::Whole(_) | What::Create(_) | What::Remove);
         if attempt.is_some() && *attempt == began && is_generation {
-            // What it hides stays hidden behind it, also when a newer attempt hides it in turn.
+            // Values that it hides stay hidden behind it, also when a newer attempt hides it in turn.
             counting.clear();
         }
         if attempt.is_none() || *attempt == newest {
@@ -77,25 +74,6 @@ pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
     let (cells, fill) = field?;
     let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.unwrap_or(fill).to_ne_bytes()).collect();
     Some(Shown::of(&bytes, cells.iter().all(Option::is_some)))
-}
-
-impl StoreState {
-    /// The number of versions of each opaque field, with those that newer ones hide.
-    pub fn versions_of_opaque(&self) -> BTreeMap<String, usize> {
-        let is_hidden = |key: &Key, id: &CommitId| {
-            self.hidden_versions.iter().any(|(_, of, hidden)| (of, hidden) == (key, id))
-        };
-        let count = |(key, commits): (&Key, &BTreeSet<CommitId>)| {
-            (key.text(), commits.iter().filter(|id| !is_hidden(key, id)).count())
-        };
-        self.versions.iter().map(count).filter(|(_, count)| *count > 0).collect()
-    }
-
-    /// All fields, by the texts of their keys.
-    pub fn shown_fields(&self) -> BTreeMap<String, Shown> {
-        let fields = self.fields.iter();
-        fields.filter_map(|(key, changes)| Some((key.text(), shown(changes)?))).collect()
-    }
 }
 
 #[cfg(test)]

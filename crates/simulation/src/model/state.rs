@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::{AttributePlace, Change, Commit, CommitId, Content, Key, Link, What};
-use super::fields::shown;
+use super::fields::{Shown, shown};
 
 /// An attribute that was written: its commit, its place in it, and its value.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +56,23 @@ fn unhidden(changes: &[(Option<u32>, What)]) -> Vec<(Option<u32>, What)> {
 }
 
 impl StoreState {
+    /// The number of versions of each opaque field, with those that newer ones hide.
+    pub fn versions_of_opaque(&self) -> BTreeMap<String, usize> {
+        let is_hidden = |key: &Key, id: &CommitId| {
+            self.hidden_versions.iter().any(|(_, of, hidden)| (of, hidden) == (key, id))
+        };
+        let count = |(key, commits): (&Key, &BTreeSet<CommitId>)| {
+            (key.text(), commits.iter().filter(|id| !is_hidden(key, id)).count())
+        };
+        self.versions.iter().map(count).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// All fields, by the texts of their keys.
+    pub fn shown_fields(&self) -> BTreeMap<String, Shown> {
+        let fields = self.fields.iter();
+        fields.filter_map(|(key, changes)| Some((key.text(), shown(changes)?))).collect()
+    }
+
     /// The state after commits, oldest first, as those see it who name a transaction, or none.
     pub fn of<'a>(history: impl Iterator<Item = (CommitId, &'a Commit)>, within: Option<u32>) -> StoreState {
         let mut state = StoreState::default();
@@ -106,7 +123,7 @@ impl StoreState {
     /// Hides what is visible now: later it only says which attempt was the newest.
     fn wipe(&mut self, run: &str, variable: Option<&str>) {
         let is_wiped = |key: &Key| key.run == run && variable.is_none_or(|name| key.variable == name);
-        // Of what nobody sees nothing is recorded, whatever stands behind removals; a wipe passes over hides.
+        // Nothing is recorded if nobody sees a field, whatever stands behind removals; a wipe passes over hides.
         let is_field = |(key, changes): (&Key, &Vec<_>)| is_wiped(key) && shown(&unhidden(changes)).is_some();
         if !self.fields.iter().any(is_field) {
             return;

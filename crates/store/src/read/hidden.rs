@@ -499,7 +499,7 @@ impl<'a> Counting<'a> {
         if going.is_empty() || planted::is(Planted::PurgeCutsFields) {
             return;
         }
-        // By generation, of what wipes hide and of the rest: the attempts of parts that stay.
+        // By generation, for wiped parts and for the others: the attempts of parts that stay.
         let mut staying: HashMap<(usize, bool), HashSet<Option<Order>>> = HashMap::new();
         let (mut generation, mut began) = (0, None);
         let mut places = HashMap::with_capacity(going.len());

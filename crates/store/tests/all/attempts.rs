@@ -46,7 +46,7 @@ fn expected(history: &[Flush], opened: &[&str]) -> Option<Vec<Option<i32>>> {
     for flush in history {
         let own = began(flush.attempt).filter(|_| !flush.attempt.is_empty());
         latest = latest.max(own);
-        // What a generation hid stays hidden, whatever hides that one; a straggler's hides nothing.
+        // A value that a generation hid stays hidden, whatever hides that one; a straggler's hides nothing.
         if own.is_some() && own == latest && !matches!(flush.change, Change::Piece(..)) {
             field = None;
         }

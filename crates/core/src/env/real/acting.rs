@@ -76,7 +76,7 @@ mod tests {
         for name in ["new", "alike", "appended", "folder"] {
             assert_eq!(env.disk.stat(&at(name)).unwrap().uid, 4_000_000_001, "{name}");
         }
-        // What is there stays as it is.
+        // A file that is there stays as it is.
         Env::real().disk.create_new(&at("other")).unwrap();
         env.disk.open_append(&at("other")).unwrap();
         std::os::unix::fs::symlink(at("other"), at("link")).unwrap();

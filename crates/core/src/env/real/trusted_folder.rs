@@ -31,7 +31,7 @@ const STICKY: u32 = 0o1000;
 /// below folders with the names `below` in the user's cache, else in the system's temporary folder. `None` if no
 /// place is suitable; the derived data are then kept in memory.
 pub fn for_index(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<PathBuf> {
-    // What this process makes for another user would not be his.
+    // A folder that this process makes would not be another user's.
     if uid != rustix::process::geteuid().as_raw() {
         return None;
     }
