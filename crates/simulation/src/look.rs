@@ -45,23 +45,33 @@ impl Look {
         })
     }
 
-    /// Whether this is what an earlier look at the same version saw, or what a purge has left of it.
-    pub fn is_left_of(&self, before: &Look) -> bool {
+    /// Whether this is what an earlier look at the same version saw, or what a purge has left of it; `lacks_attributes`: an
+    /// erasure may have taken some, also in runs without fields, of which no list ends with a word about purges.
+    pub fn is_left_of(&self, before: &Look, lacks_attributes: bool) -> bool {
         if !self.is_purged {
-            return self == before;
+            let catalog = if lacks_attributes && self.has_no_other_line(before) {
+                &self.catalog
+            } else {
+                &before.catalog
+            };
+            return *self == Look { catalog: catalog.clone(), ..before.clone() };
         }
         let is_same = |(key, shown): (&String, &Shown)| before.fields.get(key) == Some(shown);
         let is_rest =
             |(key, seen): (&String, &usize)| before.versions.get(key).is_some_and(|most| seen <= most);
         // Steps and variables that nobody declared are there with their fields.
-        let is_part = match (&self.catalog, &before.catalog) {
-            (Some(now), Some(before)) => now.is_subset(before),
-            (now, before) => now == before,
-        };
         self.fields.iter().all(is_same)
             && self.versions.iter().all(is_rest)
-            && is_part
+            && self.has_no_other_line(before)
             && self.graph == before.graph
+    }
+
+    /// Whether the catalog shows nothing that it did not show then.
+    fn has_no_other_line(&self, before: &Look) -> bool {
+        match (&self.catalog, &before.catalog) {
+            (Some(now), Some(before)) => now.is_subset(before),
+            (now, before) => now == before,
+        }
     }
 
     /// Compares the look with a state of the model; `is_purged`: whether hidden versions may be gone.

@@ -37,6 +37,8 @@ pub struct KeptVersion {
     pub is_unsure: bool,
     /// Keys of fields in it that were erased since: it shows them no more.
     pub erased: BTreeSet<String>,
+    /// Whether attributes were erased since: it may show fewer.
+    pub lacks_attributes: bool,
     /// How often somebody had hidden fields, or shown them again.
     pub hides: u64,
 }

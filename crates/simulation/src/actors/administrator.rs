@@ -46,7 +46,7 @@ pub fn check(simulation: &Simulation) -> Checked {
     let env = simulation.world.process(ADMIN);
     let wrong = |error: fieldstone::Error| format!("the backup cannot be read: {}", text(&error));
     let now = look(&env).map_err(wrong)?;
-    if !now.is_left_of(before) {
+    if !now.is_left_of(before, false) {
         return Err(format!("the backup is not what it was: {now:?}, {before:?}"));
     }
     let report = open(&env).and_then(|store| store.verify(&Request::new())).map_err(wrong)?;

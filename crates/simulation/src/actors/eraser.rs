@@ -36,6 +36,7 @@ pub fn expunge(simulation: &mut Simulation, step: &Step) -> Checked {
         Err(error) if simulation.has_links => return Err(format!("erasure on {host}: {}", text(&error))),
         Err(_) => return Ok(()),
     };
+    simulation.kept.iter_mut().for_each(|kept| kept.lacks_attributes |= report.attributes > 0);
     // Hidden fields are not shown, and stay.
     let is_sure = report.left.is_empty() && simulation.hides == 0;
     let Some(shown) = shown.filter(|_| is_sure) else { return Ok(()) };

@@ -78,7 +78,8 @@ pub fn remember(simulation: &mut Simulation, step: &Step) -> Checked {
     simulation.held.extend(held);
     let is_unsure = simulation.model.shows_unacknowledged();
     let hides = simulation.hides;
-    simulation.kept.push(KeptVersion { version, look, is_unsure, erased: BTreeSet::new(), hides });
+    let (erased, lacks_attributes) = (BTreeSet::new(), false);
+    simulation.kept.push(KeptVersion { version, look, is_unsure, erased, lacks_attributes, hides });
     // Drawn last, so that the rest of a step is what it was before there were backups.
     if random.one_in(3) { administrator::back_up(simulation) } else { Ok(()) }
 }
@@ -145,7 +146,7 @@ pub fn look_back(simulation: &mut Simulation, step: &Step) -> Checked {
         Look::at(&store, &Session::default(), catalog, graph)
     });
     let look = look.map_err(|error| format!("version {}: {}", kept.version, text(&error)))?;
-    if !look.is_left_of(&kept.look) {
+    if !look.is_left_of(&kept.look, kept.lacks_attributes) {
         let (version, before) = (&kept.version, &kept.look);
         return Err(format!("version {version} is not what it was: {look:?}, {before:?}"));
     }
