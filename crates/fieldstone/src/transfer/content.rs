@@ -12,6 +12,7 @@ use std::cell::{Cell, RefCell};
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, uncovered};
 use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
 use fieldstone_format::origin::EntryOrigin;
 use fieldstone_format::owner::Owner;
 use fieldstone_store::api::{ArchiveOptions, ByteStream, Compression, FieldSpec, FieldStore, Value};
@@ -100,6 +101,7 @@ impl Content {
             next = if versions { field.older()? } else { None };
             contents.push(Content::new(field, in_file && contents.is_empty())?);
         }
+        order_places(&mut contents);
         Ok(contents)
     }
 
@@ -343,6 +345,18 @@ impl Content {
             parts.extend(boxes.into_iter().map(|part| (part, *origin)));
         }
         parts
+    }
+}
+
+/// Gives parts, newest first, places that ascend with their age also where writers differ: entries of one transaction have the
+/// place of the decision, and their commits' own stamps, which no origin has, say which is newer.
+fn order_places(contents: &mut [Content]) {
+    let mut before: Option<(u64, Id)> = None;
+    for origin in contents.iter_mut().rev().flat_map(|content| content.origins.iter_mut().rev()) {
+        if let Some((stamp, writer)) = before.filter(|before| *before > (origin.stamp, origin.writer)) {
+            origin.stamp = stamp.saturating_add(u64::from(origin.writer < writer));
+        }
+        before = Some((origin.stamp, origin.writer));
     }
 }
 

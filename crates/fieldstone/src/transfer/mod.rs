@@ -227,7 +227,7 @@ pub fn copy(
     Transfer::plan(from, &what.into(), to, (options, false, false))?.transfer(false)
 }
 
-/// Moves from one store to another: copies, then removes from the source. What root moves stays its owners'.
+/// Moves from one store to another: copies, then removes from the source. Fields that root moves stay their owners'.
 pub fn move_to(
     from: &Store,
     what: impl Into<What>,

@@ -1,4 +1,4 @@
-//! Moves by root of what others own: each owner's fields go in his name, and stay his (R35).
+//! Moves by root of fields that others own: each owner's go in his name, and stay his (R35).
 //!
 //! Only the owner of a dataset removes from it, and a store belongs to whoever writes into it. So root acts for each owner, in
 //! both stores: the files that this makes are the owner's.
@@ -40,7 +40,7 @@ pub fn move_for_owners(
         if by_hits {
             return Ok(None);
         }
-        // What a request lacks is an error before anything moves.
+        // A field that a request lacks is an error before anything moves.
         super::Transfer::plan(from, what, to, (options, true, false))?;
     }
     to.backend().create()?;

@@ -379,3 +379,44 @@ fn a_target_of_the_first_format_gives_fields_a_time_of_its_own() {
     let left: Vec<_> = report.left.iter().map(|left| (left.kind, left.count)).collect();
     assert_eq!(left, [("time", 1)]);
 }
+
+/// Entries of one transaction have one place; in the target only places say which of two logs' entries is newer.
+#[test]
+fn parts_of_one_transaction_keep_their_order_whatever_logs_they_are_in() {
+    for seed in 0..8 {
+        let world = SimWorld::new(seed);
+        world.set_tracing(false);
+        let (first, second) = (open(&world, HOT), open(&world, HOT));
+        let transaction = first.begin().unwrap();
+        let inside = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
+        let whole = |value: u8| vec![value; 4];
+        for value in [1, 2] {
+            let data = whole(value);
+            let value = Value::Array { data: &data, dtype: DType::U1, shape: &[4] };
+            first.archive(&key("0"), value, &inside).unwrap();
+            first.flush(Session::from(transaction)).unwrap();
+        }
+        let (data, dtype) = ([3], DType::U1);
+        let piece = Value::Piece { data: &data, dtype, start: &[1], count: &[1], shape: &[4] };
+        second.refresh().unwrap();
+        second.archive(&key("0"), piece, &inside).unwrap();
+        second.flush(Session::from(transaction)).unwrap();
+        let data = whole(4);
+        let value = Value::Array { data: &data, dtype: DType::U1, shape: &[4] };
+        first.refresh().unwrap();
+        first.archive(&key("1"), value, &inside).unwrap();
+        first.flush(Session::from(transaction)).unwrap();
+        let data = whole(5);
+        second.refresh().unwrap();
+        let value = Value::Array { data: &data, dtype: DType::U1, shape: &[4] };
+        second.archive(&key("1"), value, &inside).unwrap();
+        second.flush(Session::from(transaction)).unwrap();
+        first.decide(transaction, true).unwrap();
+        let cold = open(&world, COLD);
+        let options = TransferOptions { versions: true, ..TransferOptions::default() };
+        let requests = vec![Request::parse("run=a").unwrap()];
+        assert_eq!(move_to(&first, requests, &cold, &options).unwrap().removed, 2, "seed {seed}");
+        assert_eq!(get(&cold, "0"), Some(vec![2, 3, 2, 2]), "seed {seed}");
+        assert_eq!(get(&cold, "1"), Some(whole(5)), "seed {seed}");
+    }
+}
